@@ -9,7 +9,7 @@ PY_SOURCES := python tools bench tests examples
 PYTEST = $(PY) -m pytest -q -p no:cacheprovider $(shell $(PY) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS) --dist=worksteal)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-core test-cpp test-python bench fmt lint golden fuzz size asan wheel clean
+.PHONY: help setup build demo test test-full test-core test-cpp test-python bench fmt lint golden fuzz size asan wheel clean asan-python
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
@@ -45,11 +45,14 @@ test-full: test-core  ## all dtypes of op_db, more fuzzing, the real configurati
 	@CRESSET_TEST_FULL=1 $(PYTEST) tests/python
 	@PYTHONMALLOC=debug $(PYTEST) tests/python/semantics  # what is read after its death is found
 	@$(BUILD)/tests/fuzz/sym_fuzz 25000 1 2500  # 100,000 cases: four properties of each; Z3 proves those of 2,500
-	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory asan asan-python
 
 asan: setup  ## the core's tests under the sanitizers
 	@$(MAKE) --no-print-directory build PRESET=asan
 	@ctest --preset asan -j $(JOBS)
+
+asan-python: setup  ## the Python tests of operators, models and semantics under the sanitizers; ASAN_TESTS=... for others
+	@bash tools/asan_python.sh $(ASAN_TESTS)
 
 bench: build  ## compile and run time against eager and torch.compile; BENCH='--quick' for the short form
 	@$(PY) bench/run.py $(BENCH)

@@ -17,6 +17,13 @@ add_compile_options(-ffunction-sections -fdata-sections)
 # gcc's precompiled headers and ccache agree only with this.
 add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 
+# Element accesses of the standard library's containers are checked, and a wrong one ends the process where it stands
+# instead of reading what lies there. The presets turn it on: all tests run so. Installed packages are built without.
+option(CRESSET_HARDENED "Check accesses to the standard library's containers" OFF)
+if(CRESSET_HARDENED)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+endif()
+
 # Several sources at a time: what they share (templates of the standard library and of torch) is compiled once for all of
 # them, which is a third of the work. Files of one target see each other's names: two that say the same in an unnamed
 # namespace do not compile when they meet. OFF compiles one file alone, which an edit waits less for.

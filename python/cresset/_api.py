@@ -53,7 +53,6 @@ _ENTRY_LIMIT = (
 _NAMES_OF_TORCH = {"freezing": "freeze"}  # torch.compile's options that are ours under another name
 _FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
-gc.callbacks.append(_C.after_collection)  # variants of models that are gone go after a full collection
 
 
 def _check_options(mode, options, dynamic, backend):
@@ -157,6 +156,8 @@ def compile_in_place(module, **settings):
 
 
 def _register(function):
+    if _C.after_collection not in gc.callbacks:  # variants of models that are gone go after a full collection
+        gc.callbacks.append(_C.after_collection)
     _compiled.add(function)
     return function
 
@@ -226,7 +227,6 @@ def reset():
     for function in list(_compiled):
         _C.clear_variants(function)
     _C.reset_stats()
-    _C.forget_left()
     _C.trim_memory()
 
 
@@ -234,15 +234,16 @@ class Explanation:
     """What compiling a function for one call gave: its pieces with their graphs, guards, kernels, and why they end.
 
     ``variants``: a dict for each piece, in the order in which their places were met. ``begins`` and ``ends`` are empty
-    where the piece begins or ends with the call.
+    where the piece begins or ends with the call. ``learned``: what later calls do otherwise than this one, a line each.
     """
 
     GRAPH_LINES, FACTS = 60, 8  # of each piece, when printed
 
-    def __init__(self, name, variants, counters):
+    def __init__(self, name, variants, counters, learned=()):
         self.name = name
         self.variants = variants
         self.counters = counters
+        self.learned = list(learned)
 
     @property
     def graph_breaks(self):
@@ -252,6 +253,7 @@ class Explanation:
         lines = [f"cresset.explain: {self.name}"]
         for i, v in enumerate(self.variants):
             lines += self._piece(i, v)
+        lines += [f"  learned: {text}" for text in self.learned]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -298,6 +300,6 @@ def explain(function, **settings):
         after = _C.stats()
         counters = {k: after[k] - before[k] for k in after if isinstance(after[k], (int, float))}
         name = getattr(function, "__qualname__", type(function).__name__)
-        return Explanation(name, _C.variants(fresh), counters)
+        return Explanation(name, _C.variants(fresh), counters, _C.learned(fresh))
 
     return run

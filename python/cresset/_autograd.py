@@ -13,11 +13,12 @@ import torch.utils.checkpoint as checkpoints
 import torch.utils.hooks
 
 from . import _C
+from ._genuine import Missing, attribute, capability, module, own
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _STATE_BYTES = torch.get_rng_state().numel()
-_get, _set = torch.get_rng_state, torch.set_rng_state
 _read = _write = None  # operators of cresset's, found once they are registered
-_Reentrant, _without_reentrant = checkpoints.CheckpointFunction, checkpoints._checkpoint_without_reentrant_generator
 
 
 def find_operators():
@@ -62,15 +63,18 @@ class _Region:
 
     Where the record is run natively after all, in the call that captures, the function is called for its effects alone:
     its own operators may save in another order than the captured ones did, so the tensors themselves are held, too.
+
+    A reentrant one gives the function leaves when it is called again, with a record of their own, which refuses what
+    has been written since.
     """
 
-    def __init__(self, function, preserve, args, kwargs, early_stop=False):
+    def __init__(self, function, preserve, args, kwargs, early_stop=False, reentrant=False):
         self.function, self.args, self.kwargs, self.early_stop = function, list(args), kwargs, early_stop
+        self.reentrant = reentrant
         self.tensors = [i for i, a in enumerate(args) if isinstance(a, torch.Tensor)]
-        # The result, not its grad_fn, which is of no use in older torch once the result is gone.
-        self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(args[i] for i in self.tensors))
-        for i in self.tensors:
-            self.args[i] = None
+        self.kept = None
+        if not reentrant:
+            self.keep_arguments()
         self.state = get_rng_state() if preserve else None
         self.casts = (
             torch.is_autocast_enabled("cpu"),
@@ -79,6 +83,12 @@ class _Region:
         )
         self.held = []
         self.again = {}
+
+    def keep_arguments(self):
+        # The result, not its grad_fn, which is of no use in older torch once the result is gone.
+        self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(self.args[i] for i in self.tensors))
+        for i in self.tensors:
+            self.args[i] = None
 
     def pack(self, tensor):
         self.held.append(tensor.detach().clone())  # the program may write to it
@@ -92,22 +102,42 @@ class _Region:
     def call(self, keep):
         args = list(self.args)
         for i, tensor in zip(self.tensors, self.kept.grad_fn.saved_tensors):
-            args[i] = tensor
+            args[i] = tensor.detach().requires_grad_(tensor.requires_grad) if self.reentrant else tensor
+        saved = []
+
+        def note(tensor):
+            saved.append((tensor, tensor._version))
+            keep(tensor)
+
         enabled, dtype, cached = self.casts
         preserves = contextlib.nullcontext() if self.state is None else torch.random.fork_rng(devices=[])
         with (
             preserves,
             torch.enable_grad(),
             torch.amp.autocast("cpu", enabled=enabled, dtype=dtype, cache_enabled=cached),
-            torch.autograd.graph.saved_tensors_hooks(keep, lambda _: None),
+            torch.autograd.graph.saved_tensors_hooks(note if self.reentrant else keep, lambda _: None),
         ):
             if self.state is not None:
                 set_rng_state(self.state)
             self.function(*args, **self.kwargs)
+        written = [tensor for tensor, version in saved if tensor._version != version]
+        saved.clear()  # the hooks hold the list, and the tensors' histories hold the hooks
+        if written:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{written[0].type()} {list(written[0].shape)}] is at version {written[0]._version} instead."
+            )
 
     def compute(self):
         again = {}
-        self.call(lambda tensor: again.__setitem__(len(again), tensor.detach()))
+
+        def keep(tensor):
+            again[len(again)] = tensor.detach()
+            if self.early_stop and len(again) == len(self.held):  # what is written behind it is not written again
+                raise _Stop
+
+        with contextlib.suppress(_Stop):
+            self.call(keep)
         if len(again) != len(self.held):
             raise checkpoints.CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
@@ -130,9 +160,20 @@ class _Region:
         return dict(enumerate(self.held))
 
 
+def _choose_what_is_kept(contexts):
+    """Whether they are of create_selective_checkpoint_contexts(). What is kept is for the partition to choose: values
+    are the same, and functions that say what to keep are not called."""
+    names = ("_CachingTorchDispatchMode", "_CachedTorchDispatchMode")
+    return [type(c) for c in contexts] == [getattr(checkpoints, name, None) for name in names]
+
+
 def without_reentrant(fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
-    plain = context_fn is checkpoints.noop_context_fn and determinism_check in ("default", "none") and not debug
-    if not plain or not _C.is_compiling():
+    plain = determinism_check in ("default", "none") and not debug and _C.is_compiling()
+    if plain and context_fn is not checkpoints.noop_context_fn:
+        contexts = context_fn()
+        plain = _choose_what_is_kept(contexts)
+        context_fn = lambda: contexts  # noqa: E731
+    if not plain:
         yield from _without_reentrant(
             fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs
         )
@@ -158,8 +199,8 @@ def _without_gradients(value):
 class Reentrant:
     """CheckpointFunction, whose backward would run autograd's engine within itself and fill `.grad` on the way.
 
-    Where gradients flow to its arguments, what the other implementation gives is the same. Tensors inside of containers
-    among its results have no gradients.
+    Where gradients flow to its arguments, what the other implementation gives is the same; a pass that does not fill
+    `.grad` raises. Tensors inside of containers among its results have no gradients.
     """
 
     @staticmethod
@@ -167,38 +208,16 @@ class Reentrant:
         wanted = torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
         if not wanted or not _C.is_compiling():
             return _Reentrant.apply(function, preserve, *args)
-        region = _Region(function, preserve, args, {})
+        _C.note_reentrant()
+        region = _Region(function, preserve, args, {}, reentrant=True)
         with torch.autograd.graph.saved_tensors_hooks(region.pack, region.unpack):
             result = function(*args)
+        region.keep_arguments()
         if isinstance(result, torch.Tensor):
             return result
         if isinstance(result, tuple):
             return tuple(r if isinstance(r, torch.Tensor) else _without_gradients(r) for r in result)
         return _without_gradients(result)
-
-
-_functions = torch.autograd.function
-_begin_class = _functions.FunctionMeta.__init__
-
-
-def _number_of_function():
-    """Later calls make no such class, or share it."""
-    return next(_functions.AUTOGRAD_FUNCTION_COUNTER)
-
-
-_number_of_function._cresset_native = (_number_of_function.__code__, None)
-
-
-def _begin_function(cls, name, bases, attrs):
-    """FunctionMeta(): that a class of the call's is numbered among all of the process is no effect of the call."""
-    if not _C.is_compiling():
-        return _begin_class(cls, name, bases, attrs)
-    cls._backward_cls = type(name + "Backward", (_functions.BackwardCFunction,), {"_forward_cls": cls})
-    cls._backward_cls._autograd_function_id = _number_of_function()
-    type.__init__(cls, name, bases, attrs)
-
-
-_begin_handle = torch.utils.hooks.RemovableHandle.__init__
 
 
 def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
@@ -215,11 +234,6 @@ def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
     _C._note_hook(self, (self.hooks_dict_ref, *self.extra_dict_ref))
 
 
-_transforms = torch._functorch.eager_transforms
-_push_tangents = _transforms._jvp_with_argnums
-_no_complex = _transforms.error_if_complex
-
-
 def _push_tangents_of_call(*args, **kwargs):
     """jvp() and what each direction of jacfwd() comes to."""
     _C._begin_tangents()
@@ -233,17 +247,52 @@ def _no_complex_in_call(func_name, args, is_input):
     return _no_complex(func_name, args, is_input)
 
 
-def rows():
-    """(where, name, what stands there while capturing)"""
-    return [
-        (torch.utils.hooks.RemovableHandle, "__init__", _begin_handle_of_call),
-        (_functions.FunctionMeta, "__init__", _begin_function),
-        (_transforms, "_jvp_with_argnums", _push_tangents_of_call),
-        (_transforms, "error_if_complex", _no_complex_in_call),
-        (torch, "get_rng_state", get_rng_state),
-        (torch.random, "get_rng_state", get_rng_state),
-        (torch, "set_rng_state", set_rng_state),
-        (torch.random, "set_rng_state", set_rng_state),
-        (checkpoints, "CheckpointFunction", Reentrant),
-        (checkpoints, "_checkpoint_without_reentrant_generator", without_reentrant),
-    ]
+@capability("classes of torch.autograd.Function that a compiled program makes")
+def _begin_functions():
+    """That a class is numbered among all of the process is no effect of the call. Later calls make no such class, or share
+    it."""
+    attribute(torch.autograd.function, "AUTOGRAD_FUNCTION_COUNTER")
+    _C._bookkeeping(torch.autograd.function, "AUTOGRAD_FUNCTION_COUNTER", True)
+
+
+@capability("hooks that a compiled program registers")
+def _begin_hooks():
+    global _begin_handle
+    _begin_handle = own(attribute(torch.utils.hooks, "RemovableHandle"), "__init__")
+    _C._substitute(_begin_handle, _begin_handle_of_call)
+
+
+@capability("torch.func.jvp() and jacfwd()")
+def _begin_transforms():
+    global _push_tangents, _no_complex
+    transforms = module("torch._functorch.eager_transforms")
+    push, check = own(transforms, "_jvp_with_argnums"), own(transforms, "error_if_complex")
+    _push_tangents, _no_complex = push, check
+    _C._substitute(push, _push_tangents_of_call)
+    _C._substitute(check, _no_complex_in_call)
+
+
+@capability("the state of random numbers as a value of the program")
+def _begin_random():
+    global _get, _set
+    _get, _set = own(torch.random, "get_rng_state"), own(torch.random, "set_rng_state")
+    _C._substitute(_get, get_rng_state)
+    _C._substitute(_set, set_rng_state)
+
+
+@capability("activation checkpoints")
+def _begin_checkpoints():
+    global _without_reentrant
+    for name in ("noop_context_fn", "CheckpointError", "_enable_checkpoint_early_stop"):
+        if not hasattr(checkpoints, name):
+            raise Missing(f"torch.utils.checkpoint has no {name}")
+    _without_reentrant = own(checkpoints, "_checkpoint_without_reentrant_generator")
+    _C._substitute(_without_reentrant, without_reentrant)
+
+
+@capability("reentrant activation checkpoints")
+def _begin_reentrant():
+    global _Reentrant
+    _Reentrant = own(checkpoints, "CheckpointFunction")
+    apply = attribute(_Reentrant, "apply")
+    _C._substitute(attribute(apply, "__func__"), Reentrant.apply, _Reentrant)

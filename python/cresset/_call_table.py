@@ -45,7 +45,7 @@ def _treatment(function):
         return "kept out"
     python = getattr(function, "__func__", function)
     if isinstance(python, types.FunctionType):
-        return "allowed" if "_cresset_native" in python.__dict__ else "entered"
+        return "allowed" if _C._mark_of(python) is not None else "entered"
     if isinstance(function, (types.MethodDescriptorType, types.WrapperDescriptorType)):
         owner = next((t for t in _SELVES if issubclass(t, function.__objclass__)), None)
         if owner is not None:

@@ -15,7 +15,7 @@ from ._module import disabled_module
 def _natively(function, why_not=None):
     """Marks a function that a capture runs in CPython's evaluator, unseen. Operators in it are captured all the same,
     unless there is a reason why not: then the piece ends before the call."""
-    function._cresset_native = (function.__code__, why_not)
+    _C._mark(function, why_not)
     return function
 
 
@@ -33,16 +33,15 @@ def graph_break(msg=""):
 class _NotCompiling:
     """torch.compiler.is_compiling() is False in here, and modules that are called are not compiled."""
 
-    __slots__ = ("_flag", "_rest")
+    __slots__ = ("_compiling", "_rest")
 
     def __enter__(self):
-        self._flag = torch.compiler._is_compiling_flag
-        torch.compiler._is_compiling_flag = False
+        self._compiling = _C._exchange_compiling(0)
         self._rest = _C._exchange_rest(0)
 
     def __exit__(self, *raised):
-        torch.compiler._is_compiling_flag = self._flag
         _C._exchange_rest(self._rest)
+        _C._exchange_compiling(self._compiling)
 
 
 def disable(fn=None, recursive=True, *, reason=None):
@@ -76,8 +75,8 @@ def disable(fn=None, recursive=True, *, reason=None):
 
 
 def is_disabled(fn):
-    mark = getattr(fn, "_cresset_native", None) if isinstance(fn, types.FunctionType) else None
-    return mark is not None and mark[0] is fn.__code__ and mark[1] is not None
+    mark = _C._mark_of(fn)
+    return mark is not None and mark[0] is not None
 
 
 def _compiled_callee(function):

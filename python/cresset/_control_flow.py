@@ -1,22 +1,28 @@
 """torch.cond and torch.while_loop while a program is captured: operators of its graph where their branches and bodies can
 be recorded, else decided on the host, as `if` and `while` are. torch's associative_scan is a loop of these."""
 
-import torch
-from torch._higher_order_ops import associative_scan as _scans
+import types
+
 from torch.utils import _pytree as pytree
 
 from . import _C
+from ._genuine import attribute, capability, module, own, torch
 
-# The package gives the function, or the module of that name, as torch has imported it.
-_torch_associative_scan = getattr(_scans, "associative_scan", _scans)
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
+_NO_GRADIENTS = "gradients are wanted of what it gives"
 _PLAIN = (int, float, bool, str, type(None))
+
+
+def _wants_gradients(leaves):
+    return torch.is_grad_enabled() and any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves)
 
 
 def _record(function, operands):
     """(the part that a call records, what it gives but tensors, how that is put together); None when it cannot be.
 
-    Nothing comes of the call but what is recorded: effects on what was there before raise before they happen.
+    Nothing comes of the call but what is recorded: effects on what was there before raise before they happen. Parts
+    have no derivative: where gradients are wanted, also of what only the function knows, the host decides.
     """
     if not _C.begin_part((function, operands)):
         return None
@@ -28,6 +34,9 @@ def _record(function, operands):
     except BaseException:
         _C.abandon_part("it is interrupted")
         raise
+    if _wants_gradients(leaves):
+        _C.abandon_part(_NO_GRADIENTS)
+        return None
     part = _C.end_part([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
     if part is None:
         return None
@@ -104,6 +113,9 @@ def _captured_loop(cond_fn, body_fn, carried):
     leaves, structure = pytree.tree_flatten(carried)
     if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         _C.explain_part("torch.while_loop", "it carries what is no tensor")
+        return None
+    if _wants_gradients(leaves):
+        _C.explain_part("torch.while_loop", _NO_GRADIENTS)
         return None
     stand_ins = _C.add_carried(leaves)
     if stand_ins is None:
@@ -205,3 +217,29 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
     if reverse:
         scanned = [leaf.flip(0) for leaf in scanned]
     return pytree.tree_unflatten([leaf.movedim(0, dim) for leaf in scanned], structure)
+
+
+def _in_place_of(name, function):
+    """Of torch's operator of that name; where it is called all the same, it runs for real, between two pieces."""
+    package = module("torch._higher_order_ops")
+    found = attribute(package, name)  # the function, or the module of that name, as torch has imported it
+    original = own(found if isinstance(found, types.ModuleType) else package, name)
+    _C._substitute(original, function)
+    _C._mark(original, f"a call of torch.{name} that is no operator of the program")
+    return original
+
+
+@capability("torch.cond()")
+def _begin_cond():
+    _in_place_of("cond", cond)
+
+
+@capability("torch.while_loop()")
+def _begin_while_loop():
+    _in_place_of("while_loop", while_loop)
+
+
+@capability("associative_scan()")
+def _begin_associative_scan():
+    global _torch_associative_scan
+    _torch_associative_scan = _in_place_of("associative_scan", associative_scan)

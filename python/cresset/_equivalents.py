@@ -5,18 +5,21 @@ Evaluated in their place where they would call back into the program, so that a 
 give, in the same order, and leave to these what they raise themselves.
 """
 
-import builtins
-import functools
+import _functools
 import itertools
 import operator
 import sys
+import types
 import warnings
 import weakref
 
 from . import _C
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+builtins = types.SimpleNamespace(**_C._builtins)
+
 _list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum
-_max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, functools.reduce
+_max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, _functools.reduce
 _len, _range, _next = builtins.len, builtins.range, builtins.next
 _map, _filter, _starmap, _accumulate = builtins.map, builtins.filter, itertools.starmap, itertools.accumulate
 _getattr, _setitem, _is_instance = builtins.getattr, operator.setitem, builtins.isinstance

@@ -5,11 +5,12 @@ other frames do, with numbers that vary for symbols, and functions of the progra
 (src/frontend/equivalents.h). What is wrong with arguments is left to the originals to say.
 """
 
-import builtins
 import itertools
 
 from . import _C
-from ._equivalents import _hide
+from ._equivalents import _hide, builtins
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _list, _tuple, _len, _range, _next, _iter = (
     builtins.list,

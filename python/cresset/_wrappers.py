@@ -3,6 +3,7 @@
 import torch
 
 from . import _C
+from ._genuine import capability, own
 
 _ARGUMENTS_OF_WRAPPERS = (
     "strides storage_offset memory_format dtype layout device pin_memory requires_grad".split()  # noqa: SIM905
@@ -15,4 +16,6 @@ def _make_wrapper(cls, size, *args, **named):
     return _C._make_wrapper(cls, size, named)
 
 
-_C._substitute(torch.Tensor._make_wrapper_subclass, _make_wrapper)
+@capability("tensors of classes with __torch_dispatch__ that a compiled program makes")
+def _begin():
+    _C._substitute(own(torch.Tensor, "_make_wrapper_subclass"), _make_wrapper)

@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
+#include <torch/csrc/autograd/forward_grad.h>
 
 #include <algorithm>
 #include <cmath>
@@ -57,6 +58,16 @@ static void follow_inference_mode(c10::impl::LocalDispatchKeySet& keys) {
   constexpr c10::DispatchKey kInPlace = c10::DispatchKey::ADInplaceOrView;
   keys.included_ = on ? keys.included_.remove(kInPlace) : keys.included_.add(kInPlace);
   keys.excluded_ = on ? keys.excluded_ | c10::autograd_dispatch_keyset : keys.excluded_ - c10::autograd_dispatch_keyset;
+}
+
+bool has_tangent(const at::Tensor& tensor) {
+  return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr && tensor._fw_grad(/*level=*/0).defined();
+}
+
+int open_regions_of_autocast() {
+  const int inside = at::autocast::increment_nesting();
+  at::autocast::decrement_nesting();
+  return inside - 1;
 }
 
 Capture::Scope::Scope(Capture& capture)
@@ -123,7 +134,7 @@ void Capture::strike(TraceTensor& tensor) {
 
 StorageId Capture::add_storage(graph::ValueId value, OutputSpec::Kind home, uint32_t position) {
   Storage& storage = storages_.emplace_back();
-  storage.value = value;
+  storage.value = storage.first = value;
   storage.home = home;
   storage.position = position;
   return StorageId{static_cast<uint32_t>(storages_.size() - 1)};
@@ -142,6 +153,11 @@ DType dtype_or_abort(const at::Tensor& real) {
   const std::optional<DType> dtype = from_torch(real.scalar_type());
   if (!dtype) abort_capture(c10::str("tensors of dtype ", real.scalar_type(), " have no representation in a graph"));
   return *dtype;
+}
+
+// Of a level of forward-mode differentiation that was open before.
+void reject_tangent(const at::Tensor& real) {
+  if (has_tangent(real)) abort_capture("a tensor of the caller's has a tangent (torch.autograd.forward_ad)");
 }
 
 void reject_exotic(const at::Tensor& real) {
@@ -256,6 +272,7 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
   storage.required_grad = real.requires_grad();
   storage.gradient_node = gradient_node(real);
   storage.history = History::of(real);
+  if (storage.required_grad && counters.notes == nullptr) counters.notes = std::make_shared<AutogradNotes>();
   if (memory != nullptr) {
     auto [it, fresh] = storage_of_memory_.try_emplace(memory, id);
     if (!fresh) {
@@ -274,6 +291,7 @@ at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const st
   const at::Tensor alias = known != lifted_.end() ? Guest::alias_of(real) : at::Tensor();
   const at::Tensor& shown = alias.defined() ? alias : real;
   reject_exotic(shown);
+  reject_tangent(real);
   Geometry geometry = input_geometry(shown, position, name, marks);
   real_inputs_.push_back(shown);
   input_layouts_.push_back(geometry.layout);
@@ -370,6 +388,7 @@ std::optional<sym::ExprId> Capture::computed_number(const FloatExpr::Ref& made) 
 at::Tensor Capture::lift(const at::Tensor& real) {
   if (auto it = lifted_.find(real.unsafeGetTensorImpl()); it != lifted_.end()) return it->second;
   reject_exotic(real);
+  reject_tangent(real);
   const auto memory = storage_of_memory_.find(real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr);
   if (memory != storage_of_memory_.end() && storages_[memory->second.index].version > 0)
     abort_capture("memory that was written is reached in another way");
@@ -526,7 +545,10 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
     for (const sym::ExprId size : type.sizes)
       if (env().pool().is_const(size) && env().pool().const_value(size) < 0) abort_capture("a result of negative size");
   if (any_unbacked_) assume_sizes(types);
-  const graph::Node& node = graph_->node(graph_->add_node(op, std::move(args), std::move(types)));
+  const graph::NodeId id = graph_->add_node(op, std::move(args), std::move(types));
+  const graph::Node& node = graph_->node(id);
+  if (backward_ != nullptr && in_part() && open_regions_of_autocast() != backward_->regions_of_autocast)
+    backward_->in_own_casts.insert(id);
   if (!node.results.empty() && draws(op, node)) ++draws_;
   return node.results;
 }
@@ -590,6 +612,7 @@ void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
   // What is written through a transposed view lies as it came, transposed; what is computed from an argument with gaps
   // has none.
   storage.value = current = laid_out(*this, current, storage.value);
+  if (storage.first.index < current.index) notes_->lies_as[current] = storage.first;
   ++storage.version;
   written_.push_back(tensor.storage_id().index);
   if (tensor.chain() == nullptr) {
@@ -648,12 +671,14 @@ static bool may_mask_results(const std::vector<graph::Arg>& args) {
 }
 
 void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types) {
-  if (in_part()) return;
+  if (!in_part() && !numbers_fit(*graph_, op, args, types))
+    abort_capture(std::string(graph::op_name(op)) + " is given a number that its dtype may not hold");
   const StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
-  const DtypeTrial trial = try_dtypes(*graph_, constants_, op, args);
+  DtypeTrial trial = try_dtypes(*graph_, constants_, op, args);
   arguments_did_not_fit = trial.refused;
   if (trial.refused) abort_capture(std::string(graph::op_name(op)) + " does not take these dtypes");
+  if (trial.made.size() != types.size()) std::erase(trial.made, std::nullopt);  // what an output mask leaves out
   for (size_t i = 0; trial.made.size() == types.size() && i < types.size(); ++i)
     types[i].dtype = trial.made[i].value_or(types[i].dtype);
 }

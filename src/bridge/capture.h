@@ -89,7 +89,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Tensor add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
   // The caller's tensor takes part itself until the capture is closed (guest.h).
   void add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
-  // A caller's integer as a symbol.
   // A wrapper has the sizes of `stand_in`, until the capture is closed (guest.h).
   void add_wrapper(const at::Tensor& wrapper, const at::Tensor& stand_in);
   c10::SymInt add_int_argument(int64_t value, std::string name);
@@ -130,6 +129,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
                        sym::ExprId offset, std::optional<std::vector<Extent>> within = std::nullopt);
   // `copy` was made where eager may give a view of `source` (possible_views.h).
   void note_copy(const TraceTensor& source, const TraceTensor& copy);
+  // Whether eager gives the caller's tensor `self` back, for the sizes at hand, where `result` was made: then only such
+  // sizes are served.
+  bool is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice);
   // Whether writing `target` would overwrite part of `read` only, which eager refuses. Guards what it finds.
   bool overlaps_partly(const TraceTensor& target, const TraceTensor& read);
   // Whether the tensor lies in memory of the caller's, of which it may be a part.
@@ -141,6 +143,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool lays_out(const TraceTensor& tensor) const;
   // Whether the caller's memory begins with the base of this tensor; when so, later calls are held to it.
   bool starts_storage(const TraceTensor& tensor);
+  // Something depends on all strides of this tensor: those of a caller's must be as its type says, in later calls, too.
+  void hold_strides(const TraceTensor& tensor);
+  int64_t real_offset(StorageId id) const { return storages_[id.index].real_offset; }  // of the caller's tensor
   // The whole storage that a view lies in, as it is now: without the bits by which views are read.
   at::Tensor base_of(const TraceTensor& view);
   // The real tensor behind a constant.
@@ -195,7 +200,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<at::Tensor> add_while(const std::vector<at::Tensor>& initial, std::vector<uint32_t> carried,
                                     GraphPart condition, GraphPart body);
   std::string remark;  // said with the reason of the next break
-
   // ---- Gradients of results (gradients.h)
 
   // Appends what computes them for what the results depend on of the caller's, apart from the program. The results
@@ -225,7 +229,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // close() gives guests back, and returns the trace tensors that somebody outside holds, which held() counts.
   std::vector<at::Tensor> held();
   std::vector<at::Tensor> close();
-  Captured finish(const std::vector<at::Tensor>& outputs);
+  // runs_once: for interpret() alone, which raises where the program does.
+  Captured finish(const std::vector<at::Tensor>& outputs, bool runs_once = false);
   // Runs a finished capture operator by operator on the tensors it was captured with: for programs that run once.
   std::vector<at::Tensor> interpret(Captured& captured);
   static void settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real);
@@ -233,12 +238,12 @@ class Capture : public std::enable_shared_from_this<Capture> {
     return real_inputs_;
   }  // aliases of guests, or the tensors themselves
   void forget_inputs();  // when all that was captured has run
+  void count_writes(int times) const;  // -1: the versions of what was written are those of before
   // The operator at which the capture ended, done for real, gave these: autograd noted it with symbolic sizes.
   void settle_native_results(const std::vector<at::Tensor>& results) const;
 
   // Trace tensors made so far.
   uint64_t serial() const { return serial_; }
-  // What has been recorded so far of what must not be done twice.
   struct Done {
     size_t writes = 0, storages = 0, draws = 0;
   };
@@ -278,20 +283,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::shared_ptr<const History> history;  // and where its gradients went
     bool is_root = false;                    // it is written, and a root of the backward pass
     int64_t real_offset = 0;                 // storage offset of the real base
-  };
-  struct PossibleView {
-    uint32_t copy, source;  // storages
-    graph::TensorType source_type;
-    sym::ExprId source_offset;
-    bool any_view;                // it is one when any strides do (reshape), else when the source is contiguous
-    bool conjugated, negated;     // as the source is read
-    ViewOrCopy::Answers answers;  // with these it is a copy
-  };
-  struct AsView {
-    uint32_t source;
-    std::vector<sym::ExprId> strides;
-    sym::ExprId offset;
-    bool conjugated, negated;
+    graph::ValueId first;                    // its value before it was written
   };
   struct Geometry {
     graph::TensorType type;
@@ -303,8 +295,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
                                     std::vector<torch::autograd::Node*>& python);
   std::vector<at::Tensor> differentiable(const std::vector<at::Tensor>& results, std::string& why);
   bool owns_memory(const at::Tensor& base);
+  struct BackwardPart;  // in the making
   void add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
-                     const std::vector<torch::autograd::Node*>& python);
+                     const std::vector<torch::autograd::Node*>& python, BackwardPart& part);
   std::shared_ptr<const Backward> finished_backward(const std::vector<at::Tensor>& outputs);
   struct Recording;  // of a part
   std::vector<at::Tensor> all_live();
@@ -339,7 +332,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::optional<AsView> as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping);
   struct Results;  // while outputs are gathered
   OutputSpec output_of(const at::Tensor& output, Results& results);
-  // Of a part of the graph, whose outputs they are.
+  void keep_what_raises(const Backward* backward);
   std::vector<OutputSpec> outputs_of_part(const std::vector<at::Tensor>& tensors, std::vector<graph::ValueId>& outputs);
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
   // Aborts where eager raises by them; the results' dtypes are as eager has them.
@@ -373,6 +366,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool find_written(std::vector<at::Tensor>& written);
   std::string obstacle_to_histories(const std::vector<at::Tensor>& results) const;
   void settle_histories(const std::vector<at::Tensor>& results);
+  void settle_written() const;
   bool is_view_of_written(const at::Tensor& result) const;
   struct OfWritten {
     bool detached, unrecorded;
@@ -394,8 +388,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   ops::ShapeMemo shapes_;
   std::vector<Guest> guests_, wrappers_;
-  bool use_guests_ = false;
-  bool closed_ = false;
+  bool use_guests_ = false, closed_ = false;
   uint64_t serial_ = 0;
   std::vector<uint32_t> written_;  // storages, as they were
   size_t draws_ = 0;               // and calls of other libraries' operators
@@ -405,6 +398,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool failed_ = false;
   std::mutex live_mutex_;           // tensors may die on any thread
   std::vector<TraceTensor*> live_;  // stand-ins included
+  std::shared_ptr<LayoutNotes> notes_ = std::make_shared<LayoutNotes>();
 };
 
 }  // namespace cresset::bridge

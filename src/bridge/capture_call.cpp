@@ -46,6 +46,17 @@ void CaptureCall::require_own_derivative() {
 }
 
 void CaptureCall::run() {
+  AutogradNotes* notes = this->notes();
+  if (notes == nullptr) return perform();
+  notes->begin_call();
+  const size_t begin = capture_.graph().node_count();
+  perform();
+  notes = this->notes();  // the piece may have ended
+  if (notes != nullptr)
+    notes->end_call(static_cast<uint32_t>(begin), static_cast<uint32_t>(capture_.graph().node_count()));
+}
+
+void CaptureCall::perform() {
   require_dense_gradients();
   require_no_autocast();
   require_own_derivative();
@@ -173,8 +184,8 @@ bool CaptureCall::batch_norm_in_training() {
 }
 
 bool CaptureCall::is_hidden_view() const {
-  static const graph::OpId unsafe_view = graph::op_id("aten::_unsafe_view");
-  return entry_.functional == unsafe_view && ViewOrCopy::current() == nullptr;
+  const ops::OpDef* def = ops::find(entry_.functional);
+  return def != nullptr && def->op_class == ops::OpClass::View && ViewOrCopy::current() == nullptr;
 }
 
 bool CaptureCall::strided_copy() {
@@ -208,6 +219,8 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
 }
 
 void CaptureCall::functional() {
+  static const graph::OpId lift = graph::op_id("aten::lift");
+  if (entry_.functional == lift) return finish_with(argument(0).toTensor());  // which it gives back
   if (is_hidden_view()) return view();
   if (strided_copy()) return;
   if (count_ == 2 && argument(0).isTensor() && is_copy_of_read(entry_.functional, argument(0).toTensor(), argument(1)))
@@ -228,9 +241,12 @@ void CaptureCall::functional() {
 }
 
 void CaptureCall::note_copy(const at::Tensor& result) {
-  static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view");
-  if (entry_.functional != clone && entry_.functional != unsafe_view) return;
-  capture_.note_copy(*TraceTensor::from(stand_in(0)), *TraceTensor::from(result));
+  static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view"),
+                           to_copy = graph::op_id("aten::_to_copy");
+  if (entry_.functional != clone && entry_.functional != unsafe_view && entry_.functional != to_copy) return;
+  const at::Tensor source = stand_in(0);
+  if (source.scalar_type() == result.scalar_type() && source.device() == result.device())
+    capture_.note_copy(*TraceTensor::from(source), *TraceTensor::from(result));
 }
 
 at::Tensor CaptureCall::stand_in(size_t i) {

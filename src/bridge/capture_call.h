@@ -27,6 +27,7 @@ class CaptureCall {
     --capture_.recording;
   }
   void run();
+  void perform();
   // The operator at work on this thread: the innermost of those that call others.
   static const OpEntry* current_op() { return current_op_; }
 
@@ -36,6 +37,8 @@ class CaptureCall {
   // ---- The arguments as the graph has them (capture_call_arguments.cpp)
 
   std::vector<graph::Arg> arguments(size_t count);
+  AutogradNotes* notes() const;
+  void note_histories(AutogradNotes& notes, const std::vector<graph::Arg>& args) const;
   // Of a view: what lies in memory for its parent, then the other arguments.
   std::vector<graph::Arg> arguments_of_view(TraceTensor& parent);
   // A number on its way as a tensor, where it is the only tensor that the operator is given: a constant, or filled with

@@ -10,14 +10,34 @@ std::vector<Arg> CaptureCall::arguments(size_t count) {
   args.reserve(count);
   capture_.float_numbers.clear();
   for (size_t i = 0; i < count; ++i) args.push_back(to_graph(capture_, argument(i), entry_.arg_types[i]));
+  if (AutogradNotes* const notes = this->notes()) note_histories(*notes, args);
   if (!capture_.float_numbers.empty()) give_dtype(args);
   if (count > 0 && entry_.arg_types[0] == ArgType::Tensor) number_as_tensor(args);
   return args;
 }
 
+// Of the operator that the program calls: those that it consists of see tensors below autograd.
+AutogradNotes* CaptureCall::notes() const {
+  return capture_.recording == 1 && capture_.has_graph() ? capture_.counters.notes.get() : nullptr;
+}
+
+void CaptureCall::note_histories(AutogradNotes& notes, const std::vector<Arg>& args) const {
+  for (size_t i = 0; i < args.size(); ++i) {
+    const c10::IValue& given = argument(i);
+    if (const auto* value = std::get_if<ValueId>(&args[i]); value != nullptr && given.isTensor())
+      notes.note(given.toTensor(), *value);
+    const auto* values = std::get_if<std::vector<graph::OptionalValue>>(&args[i]);
+    if (values == nullptr || !given.isList()) continue;
+    const c10::ArrayRef<c10::IValue> list = given.toListRef();
+    for (size_t k = 0; k < std::min(list.size(), values->size()); ++k)
+      if ((*values)[k] && list[k].isTensor()) notes.note(list[k].toTensor(), *(*values)[k]);
+  }
+}
+
 std::vector<Arg> CaptureCall::arguments_of_view(TraceTensor& parent) {
   std::vector<Arg> args{capture_.memory_of(parent)};
   for (size_t i = 1; i < count_; ++i) args.push_back(to_graph(capture_, argument(i), entry_.arg_types[i]));
+  if (AutogradNotes* const notes = this->notes()) note_histories(*notes, args);
   return args;
 }
 

@@ -2,8 +2,10 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "bridge/capture.h"
+#include "bridge/control_flow.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
+#include "bridge/raised_by_data.h"
 #include "bridge/rebase.h"
 
 namespace cresset::bridge {
@@ -45,6 +47,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [&](sym::ExprId x, sym::ExprId y) { return env().known_equal(x, y); });
   };
+  if (view && view->is_source && storage.home != OutputSpec::Kind::GraphOutput) return spec;
   spec.is_view = view || trace.chain() != nullptr || !same(base.sizes, spec.sizes) || !same(base.strides, spec.strides);
   const auto* of_autograd = torch::autograd::impl::get_view_autograd_meta(output);
   spec.detached =
@@ -60,6 +63,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   if (!view && recorded && trace.chain() != nullptr) spec.within = trace.chain()->within;
   spec.conjugated = view ? view->conjugated : trace.is_conj();
   spec.negated = view ? view->negated : trace.is_neg();
+  spec.value = trace.value, spec.notes = notes_;
   return spec;
 }
 
@@ -89,7 +93,33 @@ at::Tensor OutputSpec::marked(at::Tensor view) const {
   return negated ? view._neg_view() : view;
 }
 
-Captured Capture::finish(const std::vector<at::Tensor>& outputs) {
+// An operator whose result nobody uses is done all the same where later calls may give it what it raises for.
+void Capture::keep_what_raises(const Backward* backward) {
+  std::vector<bool> used(graph_->value_count());
+  const auto use = [&](graph::ValueId v) { used[v.index] = true; };
+  const auto use_all = [&](const std::vector<graph::Arg>& args) {
+    graph::Graph::for_each_value(args, [&](const graph::ValueId& v) { use(v); });
+  };
+  std::for_each(graph_->outputs.begin(), graph_->outputs.end(), use);
+  for (const graph::Mutation& m : graph_->mutations) use(m.value);
+  const auto use_part = [&](const GraphPart& part) {
+    for (const graph::ValueId v : used_from_outside(*graph_, part)) use(v);
+  };
+  if (backward != nullptr) use_part(backward->part);
+  for (const DataDependentCall& call : data_calls_) {
+    use_all(call.args);
+    for (const GraphPart& part : call.parts) use_part(part);
+  }
+  for (size_t i = graph_->order.size(); i-- > 0;) {
+    graph::Node& node = graph_->node(graph_->order[i]);
+    const bool is_used =
+        std::any_of(node.results.begin(), node.results.end(), [&](graph::ValueId v) { return used[v.index]; });
+    node.caught = node.caught || (!is_used && may_raise(*graph_, node.op, node.args));
+    if (is_used || node.caught) use_all(node.args);
+  }
+}
+
+Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once) {
   Results results{{}};
   for (const at::Tensor& output : outputs)
     if (const TraceTensor* trace = TraceTensor::from(output)) results.escaping.insert(trace->storage_id().index);
@@ -100,7 +130,10 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs) {
     if (storage.home == OutputSpec::Kind::GraphOutput || storage.version == 0) continue;
     graph_->mutations.push_back({storage.position, storage.home == OutputSpec::Kind::Constant, storage.value,
                                  storage.unseen == storage.version});
+    if (const uint32_t seen = storage.version - storage.unseen; seen > 1)
+      counters.written.push_back({storage.home == OutputSpec::Kind::Constant, storage.position, seen});
   }
+  if (!runs_once) keep_what_raises(backward_.get());
   Captured out = std::move(counters);
   out.costs.memo_misses = shapes_.misses();
   out.outputs = std::move(specs);
@@ -115,6 +148,7 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs) {
   out.symbols = std::move(symbols_);
   out.input_layouts = std::move(input_layouts_);
   lifted_.clear();
+  out.notes.reset();
   return out;
 }
 

@@ -50,6 +50,7 @@ class CaptureKernel final : public c10::OperatorKernel {
     if (capture->closed()) return run_natively(handle_, *capture, *stack);
     std::call_once(classified_, [&] { entry_ = std::make_unique<OpEntry>(classify(handle_)); });
     capture->set_location();
+    if (entry_->foreign) return run_between_pieces(*capture, *stack);
     // Of lists of tensors: ATen's kernel for the CPU does them one after another, by operators that arrive here.
     if (is_of_lists_on_cpu(*stack)) return handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     try {
@@ -70,6 +71,11 @@ class CaptureKernel final : public c10::OperatorKernel {
   }
 
  private:
+  void run_between_pieces(Capture& capture, Stack& stack) const {
+    capture.flush(entry_->name + ", which works with objects or processes that no program has");
+    run_natively(handle_, capture, stack);
+  }
+
   bool is_of_real_tensors(const Stack& stack) const {
     return std::all_of(stack.end() - static_cast<long>(entry_->arg_types.size()), stack.end(),
                        [](const c10::IValue& v) {
@@ -136,7 +142,7 @@ class Registry : public c10::OpRegistrationListener {
     if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !layer) return;
     if (handle.hasKernelForDispatchKey(kTraceKey)) return;
     const std::string ns = name.name.substr(0, name.name.find("::"));
-    if (ns == "profiler" || ns == "c10d" || ns == "_caffe2") return;
+    if (ns == "profiler" || ns == "_caffe2") return;
     auto kernel = layer ? c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<LayerKernel>(handle))
                         : c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<CaptureKernel>(handle));
     // Without torch::Library, which would parse the name again: half of the time that it takes.

@@ -3,10 +3,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "bridge/autograd_record.h"
 #include "bridge/capture_costs.h"
 #include "bridge/computed_number.h"
 #include "bridge/extent.h"
@@ -29,6 +33,24 @@ struct InputLayout {
   bool dense = true;           // strides follow from sizes, innermost dimension first in `order`
   std::vector<uint8_t> order;  // dims, innermost first
   bool at_start = false;       // its storage must begin with it: offsets were counted from there
+  bool exact = false;          // dimensions of one element have the strides, too, that follow from sizes
+};
+
+// A value that was copied, where eager may give a view of `source` at sizes of 0 and 1 (possible_views.h).
+struct ViewChoice {
+  graph::ValueId source;
+  bool any_view = false;  // it is one when any strides do (reshape), else when the source lies in this format,
+  c10::MemoryFormat format = c10::MemoryFormat::Contiguous;
+  bool as_suggested = false;  // or its strides suggest the format (to)
+
+  // Whether a tensor that lies so is given as it is.
+  bool gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) const;
+};
+
+// How values lie, beside what their nodes say (visible_strides.h).
+struct LayoutNotes {
+  std::unordered_map<graph::ValueId, graph::ValueId> lies_as;  // what was written in place: as it did before
+  std::unordered_map<graph::ValueId, ViewChoice> choices;
 };
 
 struct SymbolBinding {
@@ -40,6 +62,8 @@ struct SymbolBinding {
 struct OutputSpec {
   enum class Kind : uint8_t { GraphOutput, Input, Constant } kind;
   uint32_t position = 0;
+  graph::ValueId value;  // what it is in the graph as captured; invalid: the strides are eager's as they stand
+  std::shared_ptr<const LayoutNotes> notes;
   bool is_view = false;  // what follows applies; the offset is from the base's first element, in elements of `dtype`
   DType dtype = DType::F32;
   std::vector<sym::ExprId> sizes, strides;
@@ -108,7 +132,15 @@ struct Backward {
   struct Holder {  // nodes of the record that hold tensors, which a pass lets go of: none can pass through them again
     std::vector<bool> roots, groups;  // that lead to them; that they lead to (one, where there are no groups)
   };
+  // A tensor of the caller's that a pass writes (a checkpoint around BatchNorm keeps running statistics again): a graph
+  // input that is what it holds when the pass begins, and what it holds then, the part's outputs after the gradients.
+  struct Write {
+    Place place;
+    graph::ValueId live, value;
+    bool unseen;  // graph::Mutation::unseen
+  };
   GraphPart part;
+  std::vector<Write> writes;
   std::vector<Place> roots;              // results, then tensors of the caller's that the call writes
   std::vector<graph::ValueId> tangents;  // the gradients of the roots: inputs of the graph, with their types
   std::vector<Place> leaves;
@@ -116,7 +148,18 @@ struct Backward {
   std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
   std::vector<Passed> passed;
   std::vector<Holder> holders;
-  bool linear = false;  // in the tangents: no functions of users take part
+  bool linear = false;     // in the tangents: no functions of users take part
+  bool reentrant = false;  // a reentrant checkpoint takes part, which fills `.grad` and gives no gradients apart
+  std::shared_ptr<const AutogradRecord> record;  // what passes that are recorded themselves need
+  // Of the part: nodes that were recorded inside of a region of autocast that a function of users' opened. Others are
+  // cast for as autocast is where a backward pass is called.
+  std::unordered_set<graph::NodeId> in_own_casts;
+  // Whether a pass brings the value, which the forward program has not.
+  bool is_of_pass(graph::ValueId v) const {
+    return std::find(tangents.begin(), tangents.end(), v) != tangents.end() ||
+           std::any_of(writes.begin(), writes.end(), [&](const Write& w) { return w.live == v; });
+  }
+  int regions_of_autocast = 0;  // that were open when it was recorded
 };
 
 // What a program stated of data: raises the message where it does not hold.
@@ -136,11 +179,18 @@ struct Captured {
   std::vector<ComputedNumber> computed;  // where symbols come from
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
+  struct Written {  // a tensor of the caller's, more than once: each write counts for its version
+    bool is_constant;
+    uint32_t position, writes;
+  };
+  std::vector<Written> written;
   std::shared_ptr<const Backward> backward;  // null: no result wants gradients
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;
   CaptureCosts costs;
   double shape_rule_us = 0;
+  bool reentrant = false;                // Backward::reentrant
+  std::shared_ptr<AutogradNotes> notes;  // while capturing, where gradients may be wanted
 
   // What Capture::interpret needs of it, should the compiled program turn out to be of no use.
   Captured for_one_run() const;

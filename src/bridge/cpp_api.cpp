@@ -2,6 +2,8 @@
 #include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <mutex>
@@ -9,6 +11,7 @@
 #include <stdexcept>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "bridge/capture_kernel.h"
 #include "bridge/capture_turn.h"
 #include "bridge/entry.h"
@@ -39,6 +42,7 @@ struct CompiledFunction::State {
   CompileSettings settings;
   std::shared_mutex mutex;  // of variants
   std::vector<std::shared_ptr<Variant>> variants;
+  std::unordered_set<std::string> unpredictable;  // operators (generic_rule.h), likewise
   std::mutex stats_mutex;
   CompiledStats stats;
 
@@ -66,6 +70,7 @@ struct CompiledFunction::State {
     return nullptr;
   }
 
+  class KnownOperators;
   std::shared_ptr<Variant> capture(const Surroundings& now, const std::vector<at::Tensor>& inputs);
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs);
   std::vector<at::Tensor> call_eagerly(const std::vector<at::Tensor>& inputs, const std::string& why);  // this time
@@ -80,6 +85,21 @@ bool wants_gradients(bool grad_mode, const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
+// Of the function, for the capture that this thread begins.
+class CompiledFunction::State::KnownOperators {
+ public:
+  explicit KnownOperators(State& of) {
+    const std::shared_lock lock(of.mutex);
+    operators_ = of.unpredictable;
+    around_ = bridge::exchange_unpredictable(&operators_);
+  }
+  ~KnownOperators() { bridge::exchange_unpredictable(around_); }
+  KnownOperators(const KnownOperators&) = delete;
+
+ private:
+  std::unordered_set<std::string> operators_, *around_ = nullptr;
+};
+
 std::shared_ptr<Variant> CompiledFunction::State::capture(const Surroundings& now,
                                                           const std::vector<at::Tensor>& inputs) {
   auto variant = std::make_shared<Variant>();
@@ -88,6 +108,7 @@ std::shared_ptr<Variant> CompiledFunction::State::capture(const Surroundings& no
   std::string reason;
   bool raised = false;
   bridge::install_capture_kernels();
+  const KnownOperators known(*this);
   auto session = std::make_shared<bridge::Capture>(settings.dynamic);
   try {
     std::vector<at::Tensor> stand_ins, results;
@@ -186,8 +207,8 @@ std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tens
   } catch (const bridge::AssumptionFailed&) {
     return function(inputs);
   } catch (const bridge::PredictionError& e) {  // before anything was written: capture again with pinned sizes
-    bridge::note_unpredictable(e.op());
     const std::unique_lock lock(mutex);
+    unpredictable.emplace(e.op());
     std::erase(variants, variant);
   }
   return function(inputs);
@@ -212,6 +233,9 @@ CompiledStats CompiledFunction::stats() const {
 }
 
 CompiledFunction compile_function(TensorFunction function, CompileSettings settings) {
+  if (const std::vector<std::string> wrong = wrong_options(); !wrong.empty())
+    throw std::invalid_argument(
+        fmt::format("cresset: environment variables have wrong values:\n  {}", fmt::join(wrong, "\n  ")));
   bridge::configure_codegen();
   return CompiledFunction(std::move(function), std::move(settings));
 }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -13,10 +15,13 @@
 #include "bridge/dtypes.h"
 #include "bridge/generator_watch.h"
 #include "bridge/interpret.h"
+#include "bridge/op_entry.h"
+#include "bridge/sym_node.h"
 
 namespace cresset::bridge {
 namespace {
 
+using graph::Arg;
 using graph::ValueId;
 
 bool is_plain_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
@@ -112,6 +117,78 @@ DtypeTrial tried_on(const Zeros& zeros, const graph::Graph& graph, const graph::
 }
 
 }  // namespace
+
+namespace {
+
+struct Limits {
+  double least, greatest;
+  bool is_float;
+};
+
+// Of numbers that torch converts without complaint: what is not signed takes negative ones of its magnitude, too.
+std::optional<Limits> limits_of(DType dtype) {
+  switch (to_torch(dtype)) {
+    case at::kByte:
+      return Limits{-255, 255, false};
+    case at::kChar:
+      return Limits{-128, 127, false};
+    case at::kShort:
+      return Limits{-32768, 32767, false};
+    case at::kInt:
+      return Limits{-2147483648.0, 2147483647, false};
+    case at::kHalf:
+      return Limits{-65504, 65504, true};
+    case at::kBFloat16:
+      return Limits{std::numeric_limits<c10::BFloat16>::lowest(), std::numeric_limits<c10::BFloat16>::max(), true};
+    case at::kFloat:
+      return Limits{std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max(), true};
+    default:
+      return std::nullopt;
+  }
+}
+
+bool fits(double number, const Limits& limits) {
+  if (limits.is_float && !std::isfinite(number)) return true;
+  return number >= limits.least && number <= limits.greatest;
+}
+
+bool fits(sym::ShapeEnv& env, sym::ExprId number, const Limits& limits) {
+  if (limits.is_float) return true;
+  sym::ExprPool& pool = env.pool();
+  const sym::ExprId condition = pool.logical_and(pool.le(pool.constant(static_cast<int64_t>(limits.least)), number),
+                                                 pool.le(number, pool.constant(static_cast<int64_t>(limits.greatest))));
+  return env.evaluate(condition, [] { return current_reason(); }).value_or(true);  // only data can tell
+}
+
+bool is_number(const c10::Argument& argument) { return argument.type()->kind() == c10::TypeKind::NumberType; }
+
+}  // namespace
+
+bool numbers_fit(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>& args,
+                 const std::vector<graph::TensorType>& types) {
+  const auto is_given = [](const Arg& arg) {
+    return std::holds_alternative<sym::ExprId>(arg) || std::holds_alternative<double>(arg);
+  };
+  if (std::none_of(args.begin(), args.end(), is_given)) return true;
+  std::vector<Limits> limits;
+  const auto add = [&](DType dtype) {
+    if (const std::optional<Limits> found = limits_of(dtype)) limits.push_back(*found);
+  };
+  if (const auto* self = args.empty() ? nullptr : std::get_if<ValueId>(&args[0])) add(graph.type(*self).dtype);
+  if (!types.empty()) add(types[0].dtype);
+  if (limits.empty()) return true;
+  const std::optional<c10::OperatorHandle> handle = find_operator(op);
+  if (!handle) return true;
+  const auto& schema = handle->schema().arguments();
+  for (size_t i = 0; i < std::min(args.size(), schema.size()); ++i) {
+    if (!is_given(args[i]) || !is_number(schema[i])) continue;
+    for (const Limits& l : limits) {
+      const auto* number = std::get_if<double>(&args[i]);
+      if (number != nullptr ? !fits(*number, l) : !fits(graph.env(), std::get<sym::ExprId>(args[i]), l)) return false;
+    }
+  }
+  return true;
+}
 
 DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
                       const std::vector<graph::Arg>& args) {

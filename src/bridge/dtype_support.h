@@ -23,4 +23,9 @@ struct DtypeTrial {
 DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
                       const std::vector<graph::Arg>& args);
 
+// Whether the numbers among the arguments fit into the dtypes at hand, into which kernels convert them: eager raises
+// for some that do not. Guards what it finds of symbols.
+bool numbers_fit(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args,
+                 const std::vector<graph::TensorType>& types);
+
 }  // namespace cresset::bridge

@@ -71,6 +71,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
   CRESSET_LOG(Graph, print_with_calls(*captured_.graph, captured_.data_calls));
   if (keep_text) graph_text_ = print_with_calls(*captured_.graph, captured_.data_calls);
   make_tensor_guards(inputs);
+  visible_ = VisibleStrides::of(captured_, inputs.size(), slot_map(symbols_));
   std::unique_ptr<graph::Graph> graph = std::move(captured_.graph);
   captured_.graph = nullptr;
   make_executor(std::move(graph), options);
@@ -87,7 +88,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
 
 static bool is_of_torch(graph::OpId op) {
   const std::string_view name = graph::op_name(op);
-  return name.starts_with("aten::") || name.starts_with("prim::");
+  return name.starts_with("aten::") || name.starts_with("prim::") || name.starts_with("cresset::");
 }
 
 void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options) {
@@ -257,18 +258,19 @@ void Entry::make_outputs() {
 namespace {
 
 bool strides_match(const TensorGuard& guard, const at::Tensor& t) {
+  const bool exact = guard.layout.exact;
   if (guard.layout.dense) {
-    if (t.numel() == 0) return true;
+    if (t.numel() == 0 && !exact) return true;
     int64_t expected = 1;
     for (const uint8_t d : guard.layout.order) {
-      if (t.size(d) != 1 && t.stride(d) != expected) return false;
+      if ((exact || t.size(d) != 1) && t.stride(d) != expected) return false;
       expected *= t.size(d);
     }
     return true;
   }
   for (size_t d = 0; d < guard.strides.size(); ++d)
     if (guard.strides[d] >= 0 && guard.strides[d] != t.stride(static_cast<int64_t>(d)) &&
-        t.size(static_cast<int64_t>(d)) != 1)
+        (exact || t.size(static_cast<int64_t>(d)) != 1))
       return false;
   return true;
 }
@@ -308,6 +310,11 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   if (guard.same_as >= 0 && !inputs[static_cast<size_t>(guard.same_as)].is_same(t))
     return miss("expected the same tensor as ", tensor_guards_[static_cast<size_t>(guard.same_as)].name);
   return true;
+}
+
+bool Entry::any_tangent(c10::ArrayRef<at::Tensor> inputs) const {
+  return std::any_of(inputs.begin(), inputs.end(), has_tangent) ||
+         std::any_of(captured_.constants.begin(), captured_.constants.end(), has_tangent);
 }
 
 bool Entry::writes_state() const {
@@ -478,6 +485,14 @@ c10::SmallVector<int64_t, 16> Entry::program_symbols(const int64_t* symbols) con
   return out;
 }
 
+// The program writes a tensor once, eager mode as often as the program of the user says.
+void Entry::count_writes(c10::ArrayRef<at::Tensor> inputs) const {
+  for (const Captured::Written& written : captured_.written) {
+    const at::Tensor& t = (written.is_constant ? captured_.constants : inputs)[written.position];
+    for (uint32_t i = 1; i < written.writes && !t.is_inference(); ++i) t.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
 std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
   check_assumptions(symbols);
   std::vector<at::Tensor> results;
@@ -487,7 +502,10 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
     if (frozen_ != nullptr) frozen_->refresh();
     results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols(symbols));
   }
-  std::vector<at::Tensor> out = outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr);
+  count_writes(inputs);
+  const auto strides = visible_ != nullptr ? visible_->find(inputs, symbols) : nullptr;
+  std::vector<at::Tensor> out =
+      outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr, strides.get());
   if (gradients_ != nullptr) gradients_->attach(inputs, results, outputs_, out, symbols);
   return out;
 }
@@ -515,11 +533,13 @@ void Entry::choose_released() {
 
 std::vector<at::Tensor> Entry::run_releasing(std::span<at::Tensor> inputs, int64_t* symbols) {
   std::vector<at::Tensor> given(inputs.begin(), inputs.end());
+  const auto strides = visible_ != nullptr ? visible_->find(inputs, symbols) : nullptr;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (lets_go_[i]) inputs[i].reset();
   if (frozen_ != nullptr) frozen_->refresh();
+  if (!captured_.written.empty()) count_writes(given);
   std::vector<at::Tensor> results = executor_->run_releasing(std::move(given), program_symbols(symbols));
-  return outputs_.make({inputs.data(), inputs.size()}, captured_.constants, results, symbols);
+  return outputs_.make({inputs.data(), inputs.size()}, captured_.constants, results, symbols, false, strides.get());
 }
 
 const driver::Stats& Entry::backward_stats() const { return gradients_->stats(); }

@@ -16,6 +16,7 @@
 #include "bridge/data_read.h"
 #include "bridge/executor.h"
 #include "bridge/result_views.h"
+#include "bridge/visible_strides.h"
 #include "compile/compile.h"
 #include "sym/size_program.h"
 #include "sym/validate.h"
@@ -58,6 +59,8 @@ class Entry {
         bool keep_text = false, const std::vector<sym::ExprId>& numbers = {});
   ~Entry();
 
+  // Of forward-mode differentiation: programs compute none. Asked where a level of it is open.
+  bool any_tangent(c10::ArrayRef<at::Tensor> inputs) const;
   // Fills `symbols` (symbol_count() values) and says whether this entry serves these tensors and integers. On a miss
   // and when `why` is given, it receives the first guard that fails, for people.
   bool matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols, std::string* why) const;
@@ -130,6 +133,8 @@ class Entry {
   void choose_released();
   c10::SmallVector<int64_t, 16> program_symbols(const int64_t* symbols) const;
 
+  void count_writes(c10::ArrayRef<at::Tensor> inputs) const;
+
   Captured captured_;  // graph moved out
   std::shared_ptr<sym::ShapeEnv> env_;
   std::vector<TensorGuard> tensor_guards_, constant_guards_;
@@ -161,7 +166,8 @@ class Entry {
   sym::ValidationReport validation_;
   std::unique_ptr<FrozenWeights> frozen_;  // nullptr: not asked for
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<StagedProgram> staged_;  // instead of executor_, when sizes depend on data
+  std::unique_ptr<StagedProgram> staged_;    // instead of executor_, when sizes depend on data
+  std::unique_ptr<VisibleStrides> visible_;  // nullptr: the results' strides are right as captured
 };
 
 }  // namespace cresset::bridge

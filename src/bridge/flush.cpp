@@ -5,10 +5,12 @@
 
 #include "base/log.h"
 #include "bridge/capture.h"
+#include "bridge/control_flow.h"
 #include "bridge/escaped_gradients.h"
 #include "bridge/gradients.h"
 #include "bridge/interpret.h"
 #include "bridge/rebase.h"
+#include "bridge/recorded_pass.h"
 
 namespace cresset::bridge {
 namespace {
@@ -63,6 +65,18 @@ void Capture::forget_inputs() {
   for (Storage& storage : storages_) storage.real.reset();
 }
 
+// Autograd has counted them while they were captured. Where the program is run, it counts them.
+void Capture::count_writes(int times) const {
+  for (const Storage& storage : storages_) {
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined() || storage.real.is_inference())
+      continue;
+    c10::VariableVersion counter = storage.real.unsafeGetTensorImpl()->version_counter();
+    const auto seen = static_cast<int64_t>(storage.version - storage.unseen);
+    if (seen != 0)
+      counter.set_version(std::max<int64_t>(static_cast<int64_t>(counter.current_version()) + times * seen, 0));
+  }
+}
+
 // With stand-ins that only the capture itself holds.
 std::vector<at::Tensor> Capture::all_live() {
   std::vector<at::Tensor> out;
@@ -113,6 +127,35 @@ struct Once {
   std::vector<at::Tensor> originals;  // of the inputs, with their history
 };
 
+// Passes that are recorded themselves; the sizes are those of this call.
+BackwardRun recorded_of(const std::shared_ptr<Once>& once, const std::vector<TangentLayout>& layouts) {
+  const Captured& captured = once->captured;
+  if (!captured.data_calls.empty() || !captured.backward->part.calls.empty()) return nullptr;
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  std::vector<int64_t> symbols;
+  for (const SymbolBinding& s : captured.symbols) {
+    const std::optional<int64_t> number = captured.graph->env().hint(captured.graph->pool().var(s.var));
+    if (!number) return nullptr;
+    slots.emplace(s.var, static_cast<uint32_t>(symbols.size()));
+    symbols.push_back(*number);
+  }
+  const auto pass = std::make_shared<RecordedPass>(*captured.graph, captured.backward, captured.constants, slots);
+  std::vector<graph::ValueId> saved;
+  for (const graph::ValueId v : used_from_outside(*captured.graph, captured.backward->part))
+    if (!captured.backward->is_of_pass(v) && once->interpreter.known(v).defined()) saved.push_back(v);
+  pass->set_saved(saved);
+  std::vector<at::Tensor> given = once->originals;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (!given[i].defined()) given[i] = once->inputs[i];
+  const auto call = std::make_shared<const RecordedPass::Call>(
+      RecordedPass::note(given, captured.constants, symbols.data(), symbols.size()));
+  return [=](std::vector<at::Tensor> tangents, const auto&) {
+    std::vector<at::Tensor> kept;
+    for (const graph::ValueId v : saved) kept.push_back(once->interpreter.known(v));
+    return pass->run(*call, std::move(tangents), layouts, kept);
+  };
+}
+
 void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& results) {
   const Backward& backward = *once->captured.backward;
   const auto shared = shared_roots(backward, once->captured.outputs);
@@ -130,21 +173,24 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   }
   for (const Backward::Place& leaf : backward.leaves) leaves.push_back(at(leaf));
   const std::vector<Backward::Place> written = written_roots(backward);
-  set_gradients(
-      roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr,
-      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
-        const BelowEverything below;
-        const Backward& computes = *once->captured.backward;
-        const bool may_lack = computes.linear && computes.part.calls.empty();
-        if (!may_lack) fill_with_zeros(tangents, layouts);
-        return once->interpreter.gradients(*once->captured.backward, tangents);
-      },
-      nullptr,
-      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
-        const BelowEverything below;
-        fill_with_zeros(tangents, layouts);
-        return once->interpreter.arriving(*once->captured.backward, tangents);
-      });
+  BackwardRuns runs;
+  runs.takes_any = true;
+  runs.compiled = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const c10::DispatchKeySet keys = c10::impl::tls_local_dispatch_key_set().excluded_;
+    const BelowEverything below;
+    once->interpreter.cast_in_part(keys & c10::autocast_dispatch_keyset);
+    const Backward& computes = *once->captured.backward;
+    const bool may_lack = computes.linear && computes.part.calls.empty();
+    if (!may_lack) fill_with_zeros(tangents, layouts);
+    return once->interpreter.gradients(*once->captured.backward, tangents);
+  };
+  runs.recorded = recorded_of(once, layouts);
+  runs.arriving = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const BelowEverything below;
+    fill_with_zeros(tangents, layouts);
+    return once->interpreter.arriving(*once->captured.backward, tangents);
+  };
+  set_gradients(roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr, std::move(runs));
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
     if (spec.kind == OutputSpec::Kind::GraphOutput &&
@@ -243,8 +289,20 @@ void Capture::flush(const std::string& why) {
   why_closed_ = located(why);
   CRESSET_LOG(Graph, "capture ends early: " + why_closed_);
   const std::vector<at::Tensor> live = close();
-  Captured captured = finish(live);
+  Captured captured = finish(live, /*runs_once=*/true);
   settle(live, interpret(captured));
+  settle_written();
+}
+
+// Autograd's record of this very run stays in the histories of the caller's tensors that it wrote.
+void Capture::settle_written() const {
+  std::vector<at::Tensor> written;
+  for (const Storage& storage : storages_) {
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
+    if (storage.version != 0) refresh_history(storage.real);
+    if (gradient_node(storage.real) != storage.gradient_node) written.push_back(storage.real);
+  }
+  settle_gradients(written, first_node_);
 }
 
 void Capture::rethrow_deferred() {

@@ -4,10 +4,14 @@
 #include <array>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 #include "bridge/arguments.h"
+#include "bridge/data_read.h"
 #include "bridge/dtypes.h"
+#include "bridge/generator_watch.h"
 #include "bridge/predict_sizes.h"
+#include "bridge/python_meta.h"
 #include "bridge/sym_node.h"
 
 namespace cresset::bridge {
@@ -26,7 +30,7 @@ bool has_meta_kernel(const c10::OperatorHandle& handle) {
 // Operators that have no meta kernel, or whose meta kernels give other sizes, strides or dtypes than their kernels do:
 // these are run, on zeros.
 bool must_run(std::string_view name) {
-  static constexpr std::array<std::string_view, 17> kNames = {"aten::_fft_r2c",
+  static constexpr std::array<std::string_view, 18> kNames = {"aten::_fft_r2c",
                                                               "aten::_fft_c2r",
                                                               "aten::_fft_c2c",
                                                               "aten::linalg_eig",
@@ -42,6 +46,7 @@ bool must_run(std::string_view name) {
                                                               "aten::fractional_max_pool3d_backward",
                                                               "aten::geqrf",
                                                               "aten::histogram.bin_ct",
+                                                              "aten::pow.Scalar",
                                                               "aten::angle"};
   if (name == "aten::mkldnn_rnn_layer") return at::GradMode::is_enabled();  // then it gives what its backward needs
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
@@ -68,15 +73,17 @@ bool may_run_often(std::string_view name) {
   return name.starts_with("aten::_fft_") || name.starts_with("aten::multi") ||
          name.starts_with("aten::_embedding_bag") || name == "aten::angle" || name == "aten::max_unpool2d" ||
          name == "aten::nonzero_static" || name == "aten::fractional_max_pool3d_backward" || name == "aten::geqrf" ||
-         name == "aten::histogram.bin_ct" || name == "aten::linalg_eig";
+         name == "aten::histogram.bin_ct" || name == "aten::linalg_eig" || name == "aten::pow.Scalar";
 }
 
 // Runs the operator's meta kernel on tensors of given sizes.
 class MetaCall {
  public:
   MetaCall(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args)
-      : capture_(capture), handle_(checked_operator(op)), args_(args), on_meta_(!must_run(graph::op_name(op))) {
+      : capture_(capture), handle_(checked_operator(op)), args_(args), op_(op) {
     gather();
+    on_meta_ = !must_run(graph::op_name(op)) && !runs_for_sizes(capture_, handle_, args_, device_);
+    on_ones_ = !on_meta_ && takes_pivots(handle_);
   }
 
   const std::vector<ExprId>& sizes() const { return sizes_; }  // distinct, simplified: all that the call depends on
@@ -94,6 +101,13 @@ class MetaCall {
     }
   }
   const graph::Device& device() const { return device_; }
+  // After the operator, run for its sizes, refused zeros: run on ones and identity matrices, then its meta kernel.
+  // False: no other way is left.
+  bool turn_to_another_way() {
+    if (on_meta_ || must_run(graph::op_name(op_))) return false;
+    on_meta_ = std::exchange(on_ones_, true);
+    return true;
+  }
   // Its results. Raises what the meta kernel raises for sizes that it rejects.
   Tensors run(const std::function<int64_t(ExprId)>& value) const {
     check_affordable(value);
@@ -122,8 +136,7 @@ class MetaCall {
       if (on_meta_ && type == ArgType::Device && stack.back().isNone()) stack.back() = c10::Device(c10::kMeta);
     }
     check_memory(stack);
-    Capture::StepAside aside;
-    handle_.callBoxed(stack);
+    call(stack);
     const uint64_t never = never_given();
     absent_ = 0;
     Tensors out;
@@ -141,6 +154,21 @@ class MetaCall {
   uint64_t absent() const { return absent_; }  // results, by position, that the last run did not give
 
  private:
+  void call(torch::jit::Stack& stack) const {
+    const Capture::StepAside aside;
+    if (on_meta_) return handle_.callBoxed(stack);
+    const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);  // as where programs run
+    if (!is_random(op_)) return handle_.callBoxed(stack);
+    const SavedGenerator before;
+    try {
+      handle_.callBoxed(stack);
+    } catch (...) {
+      before.restore();
+      throw;
+    }
+    before.restore();
+  }
+
   // An inverse transform is taken of a spectrum that its caller gave the right length: the kernel trusts in that.
   void check_memory(const std::vector<c10::IValue>& stack) const {
     if (on_meta_ || handle_.schema().name() != "aten::_fft_c2r") return;
@@ -152,6 +180,10 @@ class MetaCall {
   // tried.
   void check_affordable(const std::function<int64_t(ExprId)>& value) const {
     if (on_meta_) return;
+    if (!must_run(graph::op_name(op_))) {
+      TORCH_CHECK(work_of(capture_, args_, value) <= 8 * kLittleWork, "a choice of sizes that is too much work");
+      return;
+    }
     constexpr double kMuch = 1 << 20;
     double elements = 0;
     for (const graph::Arg& arg : args_) {
@@ -179,8 +211,11 @@ class MetaCall {
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) const {
     if (on_meta_) return at::Tensor(at::detail::empty_strided_meta(sizes, strides, dtype));
     const Capture::StepAside aside;
-    at::Tensor zeros(at::detail::empty_strided_cpu(sizes, strides, dtype));
-    return zeros.zero_();
+    at::Tensor made(at::detail::empty_strided_cpu(sizes, strides, dtype));
+    made.zero_();
+    if (on_ones_ && (made.dim() < 2 || !(made.is_floating_point() || made.is_complex()))) made.fill_(1);
+    if (on_ones_ && made.dim() >= 2) made.diagonal(0, -2, -1).fill_(1);
+    return made;
   }
   // A Python number that came as a tensor: it takes no part in promotion within its category.
   bool is_number(graph::ValueId id) const {
@@ -202,7 +237,8 @@ class MetaCall {
   Capture& capture_;
   c10::OperatorHandle handle_;
   const std::vector<graph::Arg>& args_;
-  bool on_meta_;
+  graph::OpId op_;
+  bool on_meta_ = true, on_ones_ = false;
   std::vector<ExprId> sizes_;
   graph::Device device_;
   mutable uint64_t absent_ = 0;
@@ -229,11 +265,8 @@ int64_t pin(Capture& capture, ExprId e) {
   return *value;
 }
 
-std::mutex unpredictable_mutex;
-std::unordered_set<std::string>& unpredictable() {
-  static auto* names = new std::unordered_set<std::string>();
-  return *names;
-}
+thread_local std::unordered_set<std::string>* unpredictable = nullptr;  // of the function at work
+std::mutex unpredictable_mutex;                                         // of all: threads may share a function
 
 class GenericRule {
  public:
@@ -246,7 +279,7 @@ class GenericRule {
   uint64_t absent() const { return call_.absent(); }
 
   std::vector<graph::TensorType> run() {
-    if (exact_) return types(call_.run([&](ExprId e) { return pin(capture_, e); }), nullptr);
+    if (exact_) return types(called([&](ExprId e) { return pin(capture_, e); }), nullptr);
     SizePredictor predictor(capture_.env(), call_.sizes());
     const Tensors base = at_hints(predictor);
     dense_.assign(base.size(), {Layout::Contiguous, Layout::ChannelsLast});
@@ -255,11 +288,13 @@ class GenericRule {
     Observed observed;
     observed.all_moved = predictor.points().empty();  // plain sizes
     for (const SizePredictor::Point& point : predictor.points()) observe(predictor, point, here, observed);
+    if (observed.other_count) return run_pinning(deciding_the_count(predictor, base.size()));
     if (!observed.all_moved && found_equal(predictor, observed.taken)) return run_again();
     for (const SizePredictor::Point& point : predictor.closer_points()) {
       if (observed.all_moved) break;
       observe(predictor, point, here, observed);
     }
+    if (observed.other_count) return run_pinning(deciding_the_count(predictor, base.size()));
     for (size_t i = 0; i < observed.taken.size(); ++i)
       predictor.observe(observed.taken[i], numbers(observed.results[i]));
     // The size of a weight, say: at other sizes of the argument there would be nothing to observe.
@@ -293,6 +328,7 @@ class GenericRule {
     std::vector<SizePredictor::Point> taken;  // the operator's results for which are known
     std::vector<Geometry> results;
     bool all_moved = false;
+    bool other_count = false;  // of results
   };
 
   // Nothing where the operator rejects such sizes.
@@ -308,11 +344,29 @@ class GenericRule {
                Observed& observed) {
     const std::optional<Tensors> there = results_at(predictor, point);
     if (!there) return;  // which says nothing about other sizes
+    observed.other_count = observed.other_count || there->size() != here.size();
+    if (observed.other_count) return;
     look_whether_dense(*there);
     observed.taken.push_back(point);
     observed.results.push_back(geometry(*there));
     observed.all_moved =
         observed.all_moved || (predictor.moves_all(point) && tells_strides(here, observed.results.back()));
+  }
+
+  // Sizes that say how many results there are: those that do so alone, else all.
+  std::vector<ExprId> deciding_the_count(const SizePredictor& predictor, size_t count) const {
+    std::vector<ExprId> alone, all;
+    for (const sym::VarId var : predictor.symbols()) {
+      const ExprId size = capture_.env().pool().var(var);
+      all.push_back(size);
+      for (const SizePredictor::Point& point : predictor.points_moving({var})) {
+        const std::optional<Tensors> there = results_at(predictor, point);
+        if (!there || there->size() == count) continue;
+        alone.push_back(size);
+        break;
+      }
+    }
+    return alone.empty() ? all : alone;
   }
 
   // Sizes that the operator takes only if they are the same, or that it broadcasts where they are not: from now on they
@@ -389,14 +443,24 @@ class GenericRule {
   }
 
   static bool is_unpredictable(std::string_view name) {
+    if (unpredictable == nullptr) return false;
     const std::lock_guard lock(unpredictable_mutex);
-    return unpredictable().count(std::string(name)) != 0;
+    return unpredictable->count(std::string(name)) != 0;
+  }
+
+  Tensors called(const std::function<int64_t(ExprId)>& value) {
+    try {
+      return call_.run(value);
+    } catch (const std::exception&) {
+      if (!call_.turn_to_another_way()) throw;
+      return called(value);
+    }
   }
 
   // What the operator says about sizes that stand for those that data gives is not about the caller's.
-  Tensors at_hints(const SizePredictor& predictor) const {
+  Tensors at_hints(const SizePredictor& predictor) {
     try {
-      return call_.run([&](ExprId e) { return predictor.value(predictor.hints(), e).value(); });
+      return called([&](ExprId e) { return predictor.value(predictor.hints(), e).value(); });
     } catch (const std::exception&) {
       if (predictor.guesses()) abort_capture(kOnlyData);
       throw;
@@ -437,6 +501,9 @@ class GenericRule {
 
 std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args,
                                             uint64_t* absent) {
+  const std::optional<c10::OperatorHandle> handle = find_operator(op);
+  if (handle && asks_python_for_sizes(*handle))
+    if (std::optional<graph::TensorType> type = pointwise_type(capture, *handle, op, args)) return {*std::move(type)};
   GenericRule rule(capture, op, args);
   std::vector<graph::TensorType> types = rule.run();
   if (absent != nullptr) *absent = rule.absent();
@@ -444,8 +511,13 @@ std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, co
 }
 
 void note_unpredictable(std::string_view op) {
+  if (unpredictable == nullptr) return;
   const std::lock_guard lock(unpredictable_mutex);
-  unpredictable().emplace(op);
+  unpredictable->emplace(op);
+}
+
+std::unordered_set<std::string>* exchange_unpredictable(std::unordered_set<std::string>* of) {
+  return std::exchange(unpredictable, of);
 }
 
 }  // namespace cresset::bridge

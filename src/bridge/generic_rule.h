@@ -3,10 +3,10 @@
 
 #include <ATen/core/function_schema.h>
 
-#include <string_view>
 #include <vector>
 
 #include "bridge/capture.h"
+#include "bridge/unpredictable.h"
 
 namespace cresset::bridge {
 
@@ -21,8 +21,5 @@ std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, co
 
 // Results, by position, that an argument named output_mask says are not wanted.
 uint64_t unwanted_results(const c10::FunctionSchema& schema, const std::vector<graph::Arg>& args);
-
-// A prediction for this operator was wrong: from now on its sizes are pinned.
-void note_unpredictable(std::string_view op);
 
 }  // namespace cresset::bridge

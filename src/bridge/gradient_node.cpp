@@ -1,4 +1,5 @@
 // The nodes of autograd's that stand for a compiled call.
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -19,19 +20,28 @@ namespace {
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
+// What a compiled program can take. Others: several tangents in one, those of torch.func's levels, of subclasses.
+bool is_plain(const at::Tensor& tangent, const TangentLayout& layout) {
+  using c10::DispatchKey;
+  constexpr c10::DispatchKeySet kWrappers({DispatchKey::Batched, DispatchKey::FuncTorchBatched,
+                                           DispatchKey::FuncTorchGradWrapper, DispatchKey::Functionalize,
+                                           DispatchKey::NestedTensor});
+  const c10::DispatchKeySet keys = tangent.key_set();
+  return keys.has(layout.device.is_cpu() ? DispatchKey::CPU : DispatchKey::CUDA) && !keys.has_any(kWrappers) &&
+         !tangent.unsafeGetTensorImpl()->is_python_dispatch();
+}
+
 // Gradients of results, as the backward program takes them.
 at::Tensor laid_out(const at::Tensor& tangent, const TangentLayout& layout) {
   const auto make = [&] {
-    return at::empty_strided(layout.sizes, layout.strides, at::dtype(layout.dtype).device(layout.device));
+    const auto options = at::dtype(layout.dtype).device(layout.device);
+    if (is_plain(tangent, layout)) return at::empty_strided(layout.sizes, layout.strides, options);
+    return tangent.new_empty_strided(layout.sizes, layout.strides, options);  // as many elements as it stands for
   };
   if (!tangent.defined()) return {};
-  TORCH_CHECK(tangent.layout() == c10::kStrided &&
-                  tangent.key_set().has(layout.device.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA) &&
-                  !tangent.key_set().has(c10::DispatchKey::FuncTorchBatched) &&
-                  !tangent.unsafeGetTensorImpl()->is_python_dispatch(),
-              "cresset: the gradient of a compiled call's result must be a plain strided tensor, got ",
-              tangent.toString(), " with keys ", tangent.key_set(), ". Call the function without cresset.compile.");
-  bool as_promised = tangent.scalar_type() == layout.dtype && !tangent.is_conj() && !tangent.is_neg();
+  bool as_promised = tangent.scalar_type() == layout.dtype && !tangent.is_conj() && !tangent.is_neg() &&
+                     !tangent._is_zerotensor() && tangent.layout() == c10::kStrided;
+  if (tangent.layout() != c10::kStrided) return laid_out(tangent.to_dense(), layout);
   for (size_t d = 0; d < layout.sizes.size(); ++d)
     as_promised &= layout.sizes[d] == 1 || tangent.stride(static_cast<int64_t>(d)) == layout.strides[d];
   return as_promised || tangent.numel() == 0 ? tangent : make().copy_(tangent);
@@ -41,6 +51,13 @@ std::vector<at::Tensor> laid_out(const std::vector<at::Tensor>& tangents, const 
   std::vector<at::Tensor> out;
   for (size_t i = 0; i < layouts.size(); ++i) out.push_back(laid_out(tangents[i], layouts[i]));
   return out;
+}
+
+bool are_plain(const std::vector<at::Tensor>& tangents, const std::vector<TangentLayout>& layouts) {
+  for (size_t i = 0; i < layouts.size(); ++i)
+    if (tangents[i].defined() && tangents[i].layout() == c10::kStrided && !is_plain(tangents[i], layouts[i]))
+      return false;
+  return true;
 }
 
 bool any_defined(const std::vector<at::Tensor>& tensors) {
@@ -56,13 +73,22 @@ bool is_from(const Backward::Passed& passed, size_t root) {
   return std::find(passed.from.begin(), passed.from.end(), root) != passed.from.end();
 }
 
-// One for passes whose results want gradients, and one for others; and one for what arrives at passed roots.
-struct Runs {
-  BackwardRun plain, recorded, arriving;
-  bool gone() const { return plain == nullptr; }
-  void release() { plain = recorded = arriving = nullptr; }
-  BackwardRun& chosen() {
-    if (!c10::GradMode::is_enabled()) return plain;
+struct Runs : BackwardRuns {
+  bool reentrant = false;  // Backward::reentrant
+  bool gone() const { return compiled == nullptr; }
+  void release() { compiled = recorded = arriving = nullptr; }
+  // plain: whether all tangents are.
+  BackwardRun& chosen(bool plain) {
+    TORCH_CHECK(!reentrant || torch::autograd::Engine::get_default_engine().is_checkpoint_valid(),
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+                ".backward() without passing the `inputs` argument.");
+    if (!c10::GradMode::is_enabled() && (plain || takes_any))
+      return recorded != nullptr && casts_apart != nullptr && casts_apart() ? recorded : compiled;
+    TORCH_CHECK(
+        plain || recorded != nullptr,
+        "cresset: the gradient of this compiled call's result must be a plain tensor: its sizes depend on data, "
+        "or an error interrupted its capture. Call the function without cresset.compile.");
     TORCH_CHECK(
         recorded != nullptr,
         "cresset: gradients of gradients (create_graph=True) cannot pass through this compiled call: its sizes "
@@ -96,20 +122,21 @@ class CompiledBackward final : public Node {
   variable_list apply(variable_list&& tangents) override {
     begin_pass();
     if (!any_defined(tangents)) return variable_list(num_outputs());
+    const bool plain = are_plain(tangents, layouts_);
     std::vector<at::Tensor> given = laid_out(tangents, layouts_);
     tangents.clear();
-    auto [run, saved] = take();
+    auto [run, saved] = take(plain);
     return run(std::move(given), std::move(saved));
   }
 
  private:
   // What the pass works with. The last pass alone holds it, so that it can let go of it piece by piece.
-  std::pair<BackwardRun, std::vector<at::Tensor>> take() {
+  std::pair<BackwardRun, std::vector<at::Tensor>> take(bool plain) {
     const bool again = again_ || torch::autograd::get_current_graph_task_keep_graph();
     const std::lock_guard lock(mutex_);
     TORCH_CHECK(!runs_.gone(), torch::autograd::ERR_BACKWARD_TWICE);
     saved_.check();
-    BackwardRun& chosen = runs_.chosen();
+    BackwardRun& chosen = runs_.chosen(plain);
     if (again) return {chosen, saved_.tensors};
     BackwardRun run = std::move(chosen);
     runs_.release();
@@ -318,9 +345,10 @@ class JointBackward {
     }
     spend(pass, wanted);
     const std::vector<bool> read = what_is_read(pass, wanted);
+    const bool plain = are_plain(pass.tangents, layouts_);
     std::vector<at::Tensor> given = laid_out(pass.tangents, layouts_);
     for (at::Tensor& tangent : pass.tangents) tangent.reset();
-    auto [run, saved] = take(is_last(pass, wanted), read);
+    auto [run, saved] = take(is_last(pass, wanted), read, plain);
     std::vector<at::Tensor> found = run(std::move(given), std::move(saved));
     for (size_t g = 0; g < groups_.size(); ++g) {
       if (!wanted[g]) continue;
@@ -377,11 +405,11 @@ class JointBackward {
     return true;
   }
 
-  std::pair<BackwardRun, std::vector<at::Tensor>> take(bool last, const std::vector<bool>& read) {
+  std::pair<BackwardRun, std::vector<at::Tensor>> take(bool last, const std::vector<bool>& read, bool plain) {
     const std::lock_guard lock(mutex_);
     TORCH_CHECK(!runs_.gone(), torch::autograd::ERR_BACKWARD_TWICE);
     saved_.check(read);
-    BackwardRun& chosen = runs_.chosen();
+    BackwardRun& chosen = runs_.chosen(plain);
     if (!last) return {chosen, saved_.tensors};
     BackwardRun run = std::move(chosen);
     runs_.release();
@@ -509,15 +537,15 @@ std::vector<size_t> passed_first(const std::vector<Backward::Passed>& passed, si
 
 void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std::vector<at::Tensor>& leaves,
                    const Backward& backward, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   std::shared_ptr<const SavedUse> use, BackwardRun run, BackwardRun recorded, BackwardRun arriving) {
+                   std::shared_ptr<const SavedUse> use, BackwardRuns given) {
   using torch::autograd::edge_list;
   const std::vector<Backward::Group>& groups = backward.groups;
   edge_list edges;
   for (const at::Tensor& leaf : leaves) edges.push_back(torch::autograd::impl::gradient_edge(leaf));
-  std::vector<Backward::Passed> passed = arriving != nullptr ? backward.passed : std::vector<Backward::Passed>();
+  std::vector<Backward::Passed> passed = given.arriving != nullptr ? backward.passed : std::vector<Backward::Passed>();
   for (Backward::Passed& p : passed)
     if (p.root >= fresh) p.from.clear();  // one that is written has the history that autograd makes
-  Runs runs{std::move(run), std::move(recorded), std::move(arriving)};
+  Runs runs{std::move(given), backward.reentrant};
   if (groups.empty()) {
     const NodePtr node = make_node<CompiledBackward>(std::move(edges), std::move(layouts), backward.holders.empty(),
                                                      std::move(saved), std::move(runs));

@@ -30,8 +30,7 @@ class GradientProgram::Builder {
   std::unique_ptr<graph::Graph> split(std::vector<Given>& given) {
     std::vector<graph::ValueId> needed;
     for (const graph::ValueId v : used_from_outside(forward_, backward_.part))
-      if (std::find(backward_.tangents.begin(), backward_.tangents.end(), v) == backward_.tangents.end())
-        needed.push_back(v);
+      if (!backward_.is_of_pass(v)) needed.push_back(v);
     note_changing(needed);
     const passes::Partition cut = passes::partition(forward_, needed, changing_);
     auto out = std::make_unique<graph::Graph>(forward_);
@@ -43,6 +42,7 @@ class GradientProgram::Builder {
     out->mutations.clear();
     out->inputs.clear();
     for (const graph::ValueId v : backward_.tangents) become_input(*out, v);
+    for (const Backward::Write& w : backward_.writes) become_input(*out, w.live);
     for (const graph::ValueId v : cut.saved) {
       const bool is_changing = changing_.contains(v);
       if (forward_.value(v).kind == graph::Value::Kind::Constant && !is_changing) continue;
@@ -61,7 +61,8 @@ class GradientProgram::Builder {
       if (forward_.value(backward_.tangents[i]).result == position) return i;
     const auto known =
         std::find_if(given.begin(), given.end(), [&](const Given& g) { return g.is_input && g.position == position; });
-    const auto at = static_cast<uint32_t>(backward_.tangents.size() + (known - given.begin()));
+    const auto at =
+        static_cast<uint32_t>(backward_.tangents.size() + backward_.writes.size() + (known - given.begin()));
     if (known == given.end()) {
       given.push_back({true, position});
       become_input(out, forward_.inputs[position]);
@@ -170,7 +171,8 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
       code_(std::make_shared<Code>()) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
-  if (backward_->part.calls.empty() && graph.inputs.size() == real_inputs + backward_->tangents.size())
+  if (backward_->part.calls.empty() &&
+      graph.inputs.size() == real_inputs + backward_->tangents.size() + backward_->writes.size())
     recorded_ = std::make_shared<RecordedPass>(graph, backward_, constants, slots);
   Builder builder(graph, *backward_, real_inputs, symbols);
   std::unique_ptr<graph::Graph> program = builder.split(given_);
@@ -187,8 +189,8 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
   code_->slots = slots;
   const std::shared_ptr<sym::ShapeEnv> env = program->env_ptr();
   if (!backward_->groups.empty() && calls.empty()) {
-    std::vector<graph::ValueId> saved(program->inputs.begin() + static_cast<long>(backward_->tangents.size()),
-                                      program->inputs.end());
+    const size_t of_pass = backward_->tangents.size() + backward_->writes.size();
+    std::vector<graph::ValueId> saved(program->inputs.begin() + static_cast<long>(of_pass), program->inputs.end());
     for (const uint32_t position : code_->used_constants) saved.push_back(program->constants[position]);
     use_ = std::make_shared<SavedUse>(*program, *backward_, saved);
   }
@@ -269,7 +271,7 @@ void GradientProgram::Code::generate() {
 
 std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> inputs,
                                                    const std::vector<TangentLayout>& layouts,
-                                                   std::vector<int64_t> symbols) {
+                                                   std::vector<int64_t> symbols, const std::vector<Written>& live) {
   const PartialProgram* part = nullptr;
   if (const std::vector<bool> given = which_are_given(inputs, layouts.size()); !given.empty()) {
     if (partial != nullptr) part = partial->get(given);
@@ -284,6 +286,8 @@ std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> input
   const std::vector<at::Tensor> results = part != nullptr     ? part->run(std::move(inputs), symbols)
                                           : staged != nullptr ? staged->run(inputs, symbols.data())
                                                               : whole.run(std::move(inputs), symbols);
+  for (size_t i = 0; i < live.size(); ++i)
+    write_live(live[i].tensor, results[results.size() - live.size() + i], live[i].unseen);
   return gradients.make(returned, constants, results, symbols.data());
 }
 
@@ -294,10 +298,12 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
   const size_t given = saved.tensors.size();
   for (const uint32_t position : code_->used_constants) saved.add(code_->constants[position]);
   std::vector<at::Tensor> roots, leaves;
+  std::vector<Code::Written> live;
   const auto at = [&](const Backward::Place& place) { return tensor_at(place, inputs, code_->constants, results); };
   for (size_t i = 0; i < backward_->roots.size(); ++i)
     roots.push_back(shared_roots_[i] ? outputs[*shared_roots_[i]] : at(backward_->roots[i]));
   for (const Backward::Place& leaf : backward_->leaves) leaves.push_back(at(leaf));
+  for (const Backward::Write& w : backward_->writes) live.push_back({at(w.place), w.unseen});
   std::vector<int64_t> numbers(layouts_.output_count());
   if (!numbers.empty()) layouts_.run(symbols, numbers.data());
   std::vector<TangentLayout> layouts = layout_kinds_;
@@ -308,29 +314,31 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
       number += static_cast<long>(list->size());
     }
   const std::vector<Backward::Place> written = this->written();
-  BackwardRun recorded, arriving;
+  BackwardRuns runs;
   if (recorded_ != nullptr) {
     const auto call = std::make_shared<const RecordedPass::Call>(
         RecordedPass::note(inputs, code_->constants, symbols, code_->symbol_count));
-    recorded = [pass = recorded_, layouts, call](std::vector<at::Tensor> tangents,
-                                                 const std::vector<at::Tensor>& kept) {
+    runs.casts_apart = [pass = recorded_] { return pass->casts_apart(); };
+    runs.recorded = [pass = recorded_, layouts, call](std::vector<at::Tensor> tangents,
+                                                      const std::vector<at::Tensor>& kept) {
       return pass->run(*call, std::move(tangents), layouts, kept);
     };
     if (!backward_->passed.empty())
-      arriving = [pass = recorded_, layouts, call](std::vector<at::Tensor> tangents,
-                                                   const std::vector<at::Tensor>& kept) {
+      runs.arriving = [pass = recorded_, layouts, call](std::vector<at::Tensor> tangents,
+                                                        const std::vector<at::Tensor>& kept) {
         return pass->arriving(*call, std::move(tangents), layouts, kept);
       };
   }
-  set_gradients(
-      roots, roots.size() - written.size(), leaves, *backward_, layouts, std::move(saved), use_,
-      [code = code_, given, layouts, values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
-          std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
-        kept.resize(given);  // the program has its constants
-        for (at::Tensor& t : kept) tangents.push_back(std::move(t));
-        return code->run(std::move(tangents), layouts, values);
-      },
-      std::move(recorded), std::move(arriving));
+  runs.compiled = [code = code_, given, layouts, live,
+                   values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
+                      std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
+    kept.resize(given);  // the program has its constants
+    for (const Code::Written& w : live) tangents.push_back(w.tensor);
+    for (at::Tensor& t : kept) tangents.push_back(std::move(t));
+    return code->run(std::move(tangents), layouts, values, live);
+  };
+  set_gradients(roots, roots.size() - written.size(), leaves, *backward_, layouts, std::move(saved), use_,
+                std::move(runs));
   // Views were made below autograd, so that a root that is one by itself is none to it. Others are, of roots with their
   // history, and of what has none yet: a later write may give it one.
   c10::SmallVector<uint32_t, 8> alone;
@@ -342,15 +350,20 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
     if (spec.kind != OutputSpec::Kind::GraphOutput || spec.leaf) continue;
     if (std::find(alone.begin(), alone.end(), spec.position) != alone.end()) continue;
     const bool is_shared = std::find(shared_roots_.begin(), shared_roots_.end(), spec.position) != shared_roots_.end();
-    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols);
+    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols, results[i]);
   }
   for (const Backward::Place& place : written)
     for (size_t i = 0; i < results.size(); ++i)
       if (const OutputSpec& spec = views.spec(i); spec.is_view && place == Backward::Place{spec.kind, spec.position})
-        results[i] = views.of_written(i, at(place), symbols);
+        results[i] = views.of_written(i, at(place), symbols, results[i]);
 }
 
 std::vector<Backward::Place> GradientProgram::written() const { return written_roots(*backward_); }
+
+void write_live(const at::Tensor& tensor, const at::Tensor& value, bool unseen) {
+  const at::NoGradGuard no_grad;
+  (unseen ? tensor.variable_data() : tensor).copy_(value);
+}
 
 const at::Tensor& tensor_at(const Backward::Place& place, c10::ArrayRef<at::Tensor> inputs,
                             const std::vector<at::Tensor>& constants, const std::vector<at::Tensor>& results) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "bridge/autograd_record.h"
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
 #include "bridge/leaf_groups.h"
@@ -396,8 +397,156 @@ void keep_outputs(Backward& backward, const std::vector<graph::ValueId>& outputs
 
 }  // namespace
 
-void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python) {
+namespace {
+
+// How often tensors were written, which a record counts for real that is given up.
+class Versions {
+ public:
+  void add(const at::Tensor& t) {
+    if (!t.is_inference()) counted_.emplace_back(t, version_of(t));
+  }
+  void restore() const {
+    for (const auto& [tensor, version] : counted_)
+      if (version_of(tensor) != version) {
+        c10::VariableVersion counter = tensor.unsafeGetTensorImpl()->version_counter();
+        counter.set_version(version);
+      }
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, uint32_t>> counted_;
+};
+
+}  // namespace
+
+struct Capture::BackwardPart {
+  struct Live {
+    uint32_t storage, version;
+    graph::ValueId value;
+    bool all_unseen = false;
+  };
+  Capture& capture;
+  const std::vector<at::Tensor>& roots;
+  std::vector<uint32_t> written{};  // storages that it is to find as a backward pass finds them
+  std::vector<Live> live{};
+  const size_t storages = capture.storages_.size();  // when it began
+
+  // Why it cannot be added; then nothing has changed. More may be known of what it writes: it is to be tried again.
+  std::string attempt(Leaves& leaves, const std::vector<Node*>& python) {
+    const size_t inputs = capture.graph_->inputs.size(), symbols = capture.symbols_.size();
+    std::string why;
+    capture.backward_ = std::make_shared<Backward>();
+    live.clear();
+    Versions versions;
+    for (const at::Tensor& t : capture.all_live()) versions.add(t);
+    for (const Storage& storage : capture.storages_)
+      if (storage.real.defined()) versions.add(storage.real);
+    capture.begin_part();
+    const size_t depth = capture.recordings_.size();
+    try {
+      capture.add_gradients(roots, leaves, python, *this);
+    } catch (const c10::Error& e) {
+      why = e.what_without_backtrace();
+    } catch (const std::exception& e) {
+      why = e.what();
+    }
+    if (why.empty()) return {};
+    if (capture.recordings_.size() == depth) capture.abandon_part();
+    versions.restore();
+    if (std::string failure = capture.take_part_failure(); !failure.empty()) why = failure;
+    capture.graph_->inputs.resize(inputs);
+    capture.symbols_.resize(symbols);
+    capture.backward_ = nullptr;
+    return why;
+  }
+
+  void begin() {
+    for (const uint32_t i : written) {
+      Storage& storage = capture.storages_[i];
+      graph::Graph& graph = *capture.graph_;
+      const auto& given = storage.home == OutputSpec::Kind::Input ? graph.inputs : graph.constants;
+      const graph::ValueId value = graph.add_input(graph.type(given[storage.position]), "at the backward pass");
+      storage.value = value;
+      storage.unseen = 0;
+      live.push_back({i, ++storage.version, value});
+    }
+  }
+
+  GraphPart end() {
+    for (Live& l : live) {
+      const Storage& storage = capture.storages_[l.storage];
+      l.all_unseen = storage.version - l.version == storage.unseen;
+    }
+    return capture.end_part({});
+  }
+
+  // What it writes must be among `written`, to which it is added where that can be.
+  void check_writes(const Backward& backward) {
+    const size_t known = written.size();
+    bool all_known = true;
+    for (const auto& [i, value] : backward.part.writes) {
+      if (std::find(written.begin(), written.end(), i) != written.end()) continue;
+      all_known = false;
+      const Storage& storage = capture.storages_[i];
+      // Of several results, some may be passed without what writes.
+      const bool possible = known == 0 && roots.size() == 1 && backward.part.calls.empty() && !storage.required_grad &&
+                            !storage.ambiguous && storage.real.defined() && i < storages &&
+                            storage.home != OutputSpec::Kind::GraphOutput;
+      if (!possible) {
+        written.resize(known);
+        break;
+      }
+      written.push_back(i);
+    }
+    if (!all_known) abort_capture("computing them writes a tensor");
+  }
+
+  // What the part is given is no output of its own.
+  void own_gradients(Backward& backward, std::vector<graph::ValueId>& outputs) {
+    const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
+    for (OutputSpec& spec : backward.gradients) {
+      if (spec.kind != OutputSpec::Kind::GraphOutput || computed.contains(outputs[spec.position])) continue;
+      const auto tangent = std::find(backward.tangents.begin(), backward.tangents.end(), outputs[spec.position]);
+      if (tangent != backward.tangents.end()) {
+        spec.kind = OutputSpec::Kind::Input;
+        spec.position = capture.graph_->value(*tangent).result;
+      } else {
+        outputs[spec.position] = copied(backward, outputs[spec.position]);
+      }
+    }
+  }
+
+  // What it has written, as outputs of their own.
+  void add_writes(Backward& backward) {
+    const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
+    for (const auto& [storage, found] : std::exchange(backward.part.writes, {})) {
+      const auto before =
+          std::find_if(live.begin(), live.end(), [&, s = storage](const Live& l) { return l.storage == s; });
+      graph::ValueId value = found;
+      if (value == before->value) continue;
+      const std::vector<graph::ValueId>& outputs = backward.part.outputs;
+      if (!computed.contains(value) || std::find(outputs.begin(), outputs.end(), value) != outputs.end())
+        value = copied(backward, value);
+      backward.part.outputs.push_back(value);
+      const Storage& s = capture.storages_[storage];
+      backward.writes.push_back({{s.home, s.position}, before->value, value, before->all_unseen});
+    }
+  }
+
+ private:
+  graph::ValueId copied(Backward& backward, graph::ValueId value) {
+    static const graph::OpId clone = graph::op_id("aten::clone");
+    return capture.append_to(backward.part, clone, {value, graph::None{}});
+  }
+};
+
+void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python,
+                            BackwardPart& part) {
   Backward& backward = *backward_;
+  const auto first_of_backward = static_cast<uint32_t>(graph_->node_count());
+  AutogradRecord record;
+  std::vector<graph::ValueId> root_values;
+  for (const at::Tensor& root : roots) root_values.push_back(value_of(*TraceTensor::from(root)));
   std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
   for (const at::Tensor& root : roots) {
@@ -407,6 +556,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     backward.tangents.push_back(graph_->add_input(std::move(type), "gradient"));
     tangents.push_back(make_result(backward.tangents.back()));
   }
+  part.begin();
   Ends ends;
   for (const Leaves::Leaf& leaf : leaves.all) {
     if (!leaf.reached) continue;
@@ -422,17 +572,35 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   for (const Backward::Passed& passed : backward.passed)
     sources.push_back(torch::autograd::impl::gradient_edge(roots[passed.root]));
   std::vector<at::Tensor> found;
+  backward.regions_of_autocast = open_regions_of_autocast();
   const Unkept unkept(leaves.retained);
   const sym::VarId own_from = graph_->pool().new_var();
   const auto run = [&] {
     const AboveAutograd recording;  // operators that consist of others are taken apart there
+    // Each operator's dtypes follow from those of its own forward operator. A backward pass that is called under
+    // autocast is done otherwise (RecordedPass::casts_apart).
+    const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);
     const SizeOblivious oblivious(
         own_from);  // a gradient has the sizes of what it is of, whatever a formula does for none
     torch::autograd::edge_list starts;
     for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));
+    const FunctionNotes functions(*this, python);
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
                                                                   /*create_graph=*/false, /*accumulate_grad=*/false,
                                                                   sources);
+    if (counters.notes == nullptr) {  // all leaves are the call's own
+      record.complete = false;
+      return;
+    }
+    record = counters.notes->record(*graph_, first_of_backward);
+    functions.add_to(record, *counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
+      if (const Leaves::Leaf* leaf = leaves.find(edge);
+          leaf != nullptr && leaf->place.home != OutputSpec::Kind::GraphOutput)
+        return (leaf->place.home == OutputSpec::Kind::Input ? graph_->inputs : graph_->constants)[leaf->place.position];
+      const auto root = std::find(starts.begin(), starts.end(), edge);
+      return root != starts.end() ? std::optional(root_values[static_cast<size_t>(root - starts.begin())])
+                                  : std::nullopt;
+    });
   };
   run_record ? run_record(python, run) : run();
   if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
@@ -447,34 +615,28 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   const std::vector<at::Tensor> gradients = add_leaves(backward, roots, ends, std::move(reached));
   std::vector<graph::ValueId> outputs;
   backward.gradients = outputs_of_part(gradients, outputs);
-  backward.part = end_part({});
+  backward.part = part.end();
   backward.linear = python.empty();
+  backward.reentrant = counters.reentrant;
+  record.roots = std::move(root_values);
+  backward.record = std::make_shared<const AutogradRecord>(std::move(record));
   for (const DataDependentCall& call : backward.part.calls)
     if (is_control_flow(call)) abort_capture("they need control flow");
-  if (!backward.part.writes.empty()) abort_capture("computing them writes a tensor");
-  // What the part is given is no output of its own.
-  std::unordered_set<graph::ValueId> computed = computed_in(*graph_, backward.part);
-  static const graph::OpId clone = graph::op_id("aten::clone");
-  for (OutputSpec& spec : backward.gradients) {
-    if (spec.kind != OutputSpec::Kind::GraphOutput || computed.contains(outputs[spec.position])) continue;
-    const auto tangent = std::find(backward.tangents.begin(), backward.tangents.end(), outputs[spec.position]);
-    if (tangent != backward.tangents.end()) {
-      spec.kind = OutputSpec::Kind::Input;
-      spec.position = graph_->value(*tangent).result;
-    } else {
-      outputs[spec.position] = append_to(backward.part, clone, {outputs[spec.position], graph::None{}});
-    }
-  }
+  part.check_writes(backward);
+  part.own_gradients(backward, outputs);
   keep_outputs(backward, outputs);
+  part.add_writes(backward);
   std::vector<sym::ExprId> numbers;
   for (const OutputSpec& spec : backward.gradients) {
     for (const auto* list : {&spec.sizes, &spec.strides}) numbers.insert(numbers.end(), list->begin(), list->end());
     if (spec.is_view) numbers.push_back(spec.offset);
   }
   drop_unused(*graph_, backward.part, symbols_, numbers);
-  computed = computed_in(*graph_, backward.part);
+  const std::unordered_set<graph::ValueId> computed = computed_in(*graph_, backward.part);
   std::erase_if(backward.passed, [&](const Backward::Passed& passed) { return !computed.contains(passed.gradient); });
 }
+
+namespace {}  // namespace
 
 // Results in the memory of others that have gradients, and without.
 void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {
@@ -487,6 +649,7 @@ void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vecto
 }
 
 std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
+  if (std::any_of(results.begin(), results.end(), has_tangent)) return "a result has a tangent";
   const auto of_caller = [](const Storage& s) { return s.real.defined() && is_asked_for_history(s.real); };
   if (std::any_of(results.begin(), results.end(), is_asked_for_history) ||
       std::any_of(storages_.begin(), storages_.end(), of_caller))
@@ -527,25 +690,10 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   std::vector<Node*> python;
   if (why = obstacle_to_gradients(roots, leaves, python); !why.empty()) return because(why);
 
-  const size_t inputs = graph_->inputs.size(), symbols = symbols_.size();
-  backward_ = std::make_shared<Backward>();
-  begin_part();
-  const size_t depth = recordings_.size();
-  try {
-    add_gradients(roots, leaves, python);
-  } catch (const c10::Error& e) {
-    why = e.what_without_backtrace();
-  } catch (const std::exception& e) {
-    why = e.what();
-  }
-  if (!why.empty()) {
-    if (recordings_.size() == depth) abandon_part();
-    if (std::string failure = take_part_failure(); !failure.empty()) why = failure;
-    graph_->inputs.resize(inputs);
-    symbols_.resize(symbols);
-    backward_ = nullptr;
-    return because("computing them cannot be captured: " + why);
-  }
+  BackwardPart part{*this, roots};
+  why = part.attempt(leaves, python);
+  if (!why.empty() && !part.written.empty()) why = part.attempt(leaves, python);
+  if (!why.empty()) return because("computing them cannot be captured: " + why);
   note_plain(roots, results);
   std::unordered_set<uint32_t> storages;
   for (size_t i = 0; i < own; ++i) storages.insert(TraceTensor::from(roots[i])->storage_id().index);

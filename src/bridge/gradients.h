@@ -31,6 +31,9 @@ class StagedProgram;    // stages.h
 class PartialPrograms;  // partial_gradients.h
 class RecordedPass;     // recorded_pass.h
 
+int open_regions_of_autocast();  // of this thread
+bool has_tangent(const at::Tensor& tensor);
+
 // A torch.autograd.Function, or a node that runs one's backward.
 bool is_python_function(const torch::autograd::Node& node);
 
@@ -51,6 +54,9 @@ std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, cons
 // The tensor in that place of a call with these tensors.
 const at::Tensor& tensor_at(const Backward::Place& place, c10::ArrayRef<at::Tensor> inputs,
                             const std::vector<at::Tensor>& constants, const std::vector<at::Tensor>& results);
+
+// What a backward pass writes. unseen: autograd is not told.
+void write_live(const at::Tensor& tensor, const at::Tensor& value, bool unseen);
 
 // Those roots that are tensors of the caller's.
 std::vector<Backward::Place> written_roots(const Backward& backward);
@@ -80,13 +86,21 @@ void fill_with_zeros(std::vector<at::Tensor>& tangents, const std::vector<Tangen
 using BackwardRun =
     std::function<std::vector<at::Tensor>(std::vector<at::Tensor> tangents, std::vector<at::Tensor> saved)>;
 
-// Makes `roots` the results of nodes that run `run`: first `fresh` tensors without a history, then those of the
-// caller's that were written. `backward`: its groups and passed roots. use: of what was saved. recorded: instead of
-// `run` where gradients of the gradients are wanted; may be empty. arriving: what arrives at the roots of
-// `backward.passed`; empty where nobody can ask for it.
+// How a pass may be made. compiled: by the backward program. recorded: operator by operator, where gradients of the
+// gradients are wanted, where tangents are more than plain tensors (those of several passes at once), and where
+// autocast is on and would cast (casts_apart); may be empty. arriving: what arrives at the roots of `Backward::passed`;
+// empty where nobody can ask for it.
+struct BackwardRuns {
+  BackwardRun compiled, recorded, arriving;
+  std::function<bool()> casts_apart;
+  bool takes_any = false;  // `compiled` goes operator by operator as well
+};
+
+// Makes `roots` the results of nodes that run `runs`: first `fresh` tensors without a history, then those of the
+// caller's that were written. `backward`: its groups and passed roots. use: of what was saved.
 void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std::vector<at::Tensor>& leaves,
                    const Backward& backward, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   std::shared_ptr<const SavedUse> use, BackwardRun run, BackwardRun recorded, BackwardRun arriving);
+                   std::shared_ptr<const SavedUse> use, BackwardRuns runs);
 
 // Milliseconds of code generation in first backward passes, of the process.
 std::atomic<double>& ms_generated_in_backward();
@@ -147,8 +161,12 @@ class GradientProgram {
     size_t symbol_count;
     driver::Stats stats;
     // `layouts`: of the tangents, which come first.
+    struct Written {
+      at::Tensor tensor;
+      bool unseen;
+    };
     std::vector<at::Tensor> run(std::vector<at::Tensor> inputs, const std::vector<TangentLayout>& layouts,
-                                std::vector<int64_t> symbols);
+                                std::vector<int64_t> symbols, const std::vector<Written>& live);
     void generate();
   };
   class Builder;

@@ -1,13 +1,17 @@
 #include "bridge/interpret.h"
 
+#include <algorithm>
+
 #include "bridge/arguments.h"
 #include "bridge/control_flow.h"
 #include "bridge/data_read.h"
 #include "bridge/dtypes.h"
+#include "bridge/gradients.h"
 #include "bridge/op_entry.h"
 #include "bridge/partial_gradients.h"
 #include "bridge/result_views.h"
 #include "bridge/stages.h"
+#include "ops/effects.h"
 #include "passes/absent_tangents.h"
 
 namespace cresset::bridge {
@@ -25,11 +29,13 @@ static at::Tensor fitted(at::Tensor result, const graph::TensorType& type, const
   if (result.scalar_type() != to_torch(type.dtype)) result = result.to(to_torch(type.dtype));
   const std::vector<int64_t> sizes = integers(type.sizes, integer), strides = integers(type.strides, integer);
   if (result.sizes() != c10::IntArrayRef(sizes)) return result;  // the shape rule was wrong; what eager gives is right
-  bool same = true;
-  for (size_t d = 0; d < sizes.size(); ++d)
+  bool same = true, overlaps = false;  // what was to be written through an expanded view, and was not
+  for (size_t d = 0; d < sizes.size(); ++d) {
     same = same && (sizes[d] <= 1 || result.stride(static_cast<int64_t>(d)) == strides[d]);
-  if (same || result.numel() == 0) return result;
-  at::Tensor copy = at::empty_strided(sizes, strides, result.options());
+    overlaps = overlaps || (sizes[d] > 1 && strides[d] == 0);
+  }
+  if (same || overlaps || result.numel() == 0) return result;
+  at::Tensor copy = result.new_empty_strided(sizes, strides);  // of a wrapper, a wrapper
   copy.copy_(result);
   return copy;
 }
@@ -120,9 +126,42 @@ std::vector<int64_t> Interpreter::integers(const std::vector<sym::ExprId>& es) c
   return bridge::integers(es, [&](sym::ExprId e) { return integer(e); });
 }
 
+// A tensor of several, or of a level of torch.func's.
+static bool is_wrapper(const at::Tensor& tensor) {
+  using c10::DispatchKey;
+  constexpr c10::DispatchKeySet kWrappers(
+      {DispatchKey::Batched, DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper});
+  return tensor.key_set().has_any(kWrappers);
+}
+
+// Operators of the graph that stand for writes have no derivative, and no rule for several passes at once: the same by
+// others that have. Empty: it is none.
+static std::vector<at::Tensor> by_other_operator(const graph::Graph& graph, const graph::Node& node,
+                                                 const std::function<at::Tensor(graph::ValueId)>& value,
+                                                 const IntegerOf& integer) {
+  static const graph::OpId copy = graph::op_id("aten::copy"), put = graph::op_id("aten::_index_put_impl");
+  if (node.op != copy && node.op != put) return {};
+  bool wrapped = c10::GradMode::is_enabled();
+  graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { wrapped = wrapped || is_wrapper(value(v)); });
+  if (!wrapped) return {};
+  torch::jit::Stack stack = arguments_of(*find_operator(node.op), node, value, integer);
+  at::Tensor out;
+  if (node.op == copy) {
+    const at::Tensor self = stack[0].toTensor();
+    out = stack[1].toTensor().to(self.scalar_type()).expand(self.sizes()).clone();
+  } else {
+    stack.pop_back();  // whether indices may be out of range
+    find_operator(graph::op_id("aten::index_put"))->callBoxed(stack);
+    out = stack[0].toTensor();
+  }
+  return {fitted(out, graph.type(node.results[0]), integer)};
+}
+
 void Interpreter::run_node(const graph::Node& node) {
-  std::vector<at::Tensor> results =
-      run_by_aten(graph_, node, [&](graph::ValueId v) { return value(v); }, [&](sym::ExprId e) { return integer(e); });
+  const auto value_of = [&](graph::ValueId v) { return value(v); };
+  const auto integer_of = [&](sym::ExprId e) { return integer(e); };
+  std::vector<at::Tensor> results = by_other_operator(graph_, node, value_of, integer_of);
+  if (results.empty()) results = run_by_aten(graph_, node, value_of, integer_of);
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].defined()) values_[node.results[i].index] = std::move(results[i]);
 }
@@ -152,8 +191,19 @@ void Interpreter::run_nodes(const GraphPart& part) {
   auto call = part.calls.begin();
   for (size_t i = 0; i <= part.order.size(); ++i) {
     for (; call != part.calls.end() && call->position == i; ++call) run_call(*call);
-    if (i < part.order.size()) run_node(graph_.node(part.order[i]));
+    if (i < part.order.size()) run_with_casts(part.order[i]);
   }
+}
+
+// What was recorded inside of a region of autocast was cast for there. Results keep the dtypes of the graph, as
+// autograd casts the gradients that each formula gives.
+void Interpreter::run_with_casts(graph::NodeId id) {
+  if (!excluded_casts_ || captured_.backward == nullptr || captured_.backward->in_own_casts.contains(id))
+    return run_node(graph_.node(id));
+  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  keys.excluded_ = (keys.excluded_ - c10::autocast_dispatch_keyset) | *excluded_casts_;
+  const c10::impl::ForceDispatchKeyGuard guard(keys);
+  run_node(graph_.node(id));
 }
 
 std::vector<at::Tensor> Interpreter::run_part(const GraphPart& part) {
@@ -197,7 +247,8 @@ std::vector<bool> Interpreter::compute(const std::vector<graph::ValueId>& wanted
     const bool asked = std::any_of(node.results.begin(), node.results.end(),
                                    [&](graph::ValueId v) { return read[v.index] && !values_[v.index].defined(); });
     if (!asked) continue;
-    TORCH_CHECK(!is_random(node.op), "it draws random numbers that were not kept, in ", graph::op_name(node.op));
+    TORCH_CHECK(!is_random(node.op) || !ops::draws(node), "it draws random numbers that were not kept, in ",
+                graph::op_name(node.op));
     needed.push_back(graph_.order[i]);
     graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { read[v.index] = true; });
   }
@@ -295,7 +346,13 @@ std::vector<at::Tensor> Interpreter::arriving(const Backward& backward, const st
 std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const GraphPart& part,
                                                const std::vector<bool>& absent) {
   graph_.outputs = part.outputs;
+  const auto written = [&](const Backward::Write& w) { return tensor_at(w.place, inputs_, constants_, {}).detach(); };
+  for (const Backward::Write& w : backward.writes) values_[w.live.index] = written(w).clone();
   run_nodes(part);  // some outputs are absent
+  for (size_t i = 0; i < backward.writes.size(); ++i)
+    write_live(written(backward.writes[i]),
+               values_[part.outputs[part.outputs.size() - backward.writes.size() + i].index],
+               backward.writes[i].unseen);
   std::vector<at::Tensor> out;
   for (OutputSpec spec : backward.gradients) {
     const bool is_tangent = spec.kind == OutputSpec::Kind::Input;

@@ -47,6 +47,8 @@ class Interpreter {
   at::Tensor view(const OutputSpec& spec, const at::Tensor& base) const;
   // After run(): the backward part. Undefined tangents only where it is linear and makes no sizes of data.
   std::vector<at::Tensor> gradients(const Backward& backward, const std::vector<at::Tensor>& tangents);
+  // From now on operators of the backward part are cast for as on a thread that excludes these keys of autocast.
+  void cast_in_part(c10::DispatchKeySet excluded) { excluded_casts_ = excluded; }
   // Likewise, what arrives at the roots that others were computed from. No tangent is undefined.
   std::vector<at::Tensor> arriving(const Backward& backward, const std::vector<at::Tensor>& tangents);
 
@@ -59,6 +61,7 @@ class Interpreter {
   void read_elements(const DataDependentCall& call);
   void run_control_flow(const DataDependentCall& call);
   void run_nodes(const GraphPart& part);
+  void run_with_casts(graph::NodeId id);
   std::vector<at::Tensor> run_part(const GraphPart& part);
   std::vector<at::Tensor> gradients(const Backward& backward, const GraphPart& part, const std::vector<bool>& absent);
   void write_inputs();
@@ -73,6 +76,7 @@ class Interpreter {
   const std::vector<at::Tensor>&inputs_, &constants_;
   std::vector<at::Tensor> values_;  // by ValueId
   std::exception_ptr error_;
+  std::optional<c10::DispatchKeySet> excluded_casts_;
 };
 
 }  // namespace cresset::bridge

@@ -28,4 +28,7 @@ std::vector<Backward::Holder> holders(const std::vector<at::Tensor>& roots,
 // Whether autograd has kept a tensor for this node. Only the classes' bindings tell: the front end's function answers.
 inline bool (*holds_tensors)(torch::autograd::Node&) = [](torch::autograd::Node&) { return true; };
 
+// Whether a custom function's backward is marked as one that has no derivative. Likewise.
+inline bool (*is_differentiated_once)(torch::autograd::Node&) = [](torch::autograd::Node&) { return false; };
+
 }  // namespace cresset::bridge

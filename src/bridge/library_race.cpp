@@ -1,25 +1,22 @@
 #include "bridge/library_race.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "torch/version.h"
 
 namespace cresset::bridge {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int kFirstRounds = 2;      // all candidates; the first round of a library may build its kernel
 constexpr double kHopeless = 1.5;    // slower than the best by this after the first rounds: out
@@ -46,30 +43,16 @@ std::string machine() {
   return "torch " TORCH_VERSION " on" + text;
 }
 
-fs::path cache_file() {
-  const std::string dir = option(Option::CACHE_DIR);
-  if (!dir.empty()) return fs::path(dir) / "library_race.json";
-  const char* home = std::getenv("HOME");
-  return home == nullptr ? fs::path() : fs::path(home) / ".cache" / "cresset" / "library_race.json";
+std::string cache_file() {
+  const std::string folder = cache_folder();
+  return folder.empty() ? "" : folder + "/library_race.json";
 }
 
 // {machine: {key: candidate}}; anything unreadable counts as empty.
-nlohmann::json read_file(const fs::path& path) {
-  std::ifstream in(path);
-  nlohmann::json json = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
+nlohmann::json read_decisions(const std::string& path) {
+  const std::string text = read_file(path).value_or("");
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : nlohmann::json::object();
-}
-
-void write_file(const fs::path& path, const nlohmann::json& json) {
-  std::error_code ignored;  // a cache that cannot be written is no error
-  fs::create_directories(path.parent_path(), ignored);
-  const fs::path temporary = path.string() + "." + std::to_string(getpid());
-  {
-    std::ofstream out(temporary);
-    out << json.dump(1) << '\n';
-    if (!out) return;
-  }
-  fs::rename(temporary, path, ignored);
 }
 
 void save_at_exit() { LibraryRace::get().save(); }
@@ -187,7 +170,7 @@ RaceEntry& LibraryRace::entry(const std::string& key, const std::vector<std::str
 void LibraryRace::load() {
   loaded_ = true;
   if (option_flag(Option::NO_DISK_CACHE)) return;
-  const nlohmann::json all = read_file(cache_file());
+  const nlohmann::json all = read_decisions(cache_file());
   const auto mine = all.find(machine());
   if (mine == all.end() || !mine->is_object()) return;
   for (const auto& [key, name] : mine->items())
@@ -202,9 +185,9 @@ void LibraryRace::on_decision() {
 void LibraryRace::save() {
   if (!dirty_.exchange(false) || option_flag(Option::NO_DISK_CACHE) || option_flag(Option::NO_RACE)) return;
   last_save_ms_ = now_ms();
-  const fs::path path = cache_file();
+  const std::string path = cache_file();
   if (path.empty()) return;
-  nlohmann::json all = read_file(path);  // others may have written since
+  nlohmann::json all = read_decisions(path);  // others may have written since
   nlohmann::json& mine = all[machine()];
   if (!mine.is_object()) mine = nlohmann::json::object();
   {
@@ -212,7 +195,7 @@ void LibraryRace::save() {
     for (const auto& [key, entry] : entries_)
       if (entry->winner() >= 0 && entry->candidates_.size() > 1) mine[key] = entry->candidates_[entry->winner()];
   }
-  write_file(path, all);
+  write_file(path, all.dump(1) + "\n");  // a cache that cannot be written is no error
 }
 
 void LibraryRace::reset() {

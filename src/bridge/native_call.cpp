@@ -7,28 +7,36 @@ namespace {
 
 using torch::jit::Stack;
 
-// Calls f(at::Tensor&) for every tensor among the values; what f changes is put back.
+// Calls f(at::Tensor&) for every tensor of a value; what f changes is put back.
 template <class F>
-void change_tensors(Stack& stack, size_t first, F&& f) {
-  for (size_t i = first; i < stack.size(); ++i) {
-    c10::IValue& v = stack[i];
-    if (v.isTensor()) {
-      at::Tensor t = v.toTensor();
-      if (t.defined() && f(t)) v = t;
-    } else if (v.isTensorList()) {
-      c10::List<at::Tensor> list = v.toTensorList();
-      for (size_t k = 0; k < list.size(); ++k) {
-        at::Tensor t = list.get(k);
-        if (t.defined() && f(t)) list.set(k, t);
-      }
-    } else if (v.isOptionalTensorList()) {
-      c10::List<std::optional<at::Tensor>> list = v.toOptionalTensorList();
-      for (size_t k = 0; k < list.size(); ++k) {
-        std::optional<at::Tensor> t = list.get(k);
-        if (t && t->defined() && f(*t)) list.set(k, t);
-      }
+void change_tensors_of(c10::IValue& v, F&& f) {
+  if (v.isTensor()) {
+    at::Tensor t = v.toTensor();
+    if (t.defined() && f(t)) v = t;
+  } else if (v.isTensorList()) {
+    c10::List<at::Tensor> list = v.toTensorList();
+    for (size_t k = 0; k < list.size(); ++k) {
+      at::Tensor t = list.get(k);
+      if (t.defined() && f(t)) list.set(k, t);
+    }
+  } else if (v.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list = v.toOptionalTensorList();
+    for (size_t k = 0; k < list.size(); ++k) {
+      std::optional<at::Tensor> t = list.get(k);
+      if (t && t->defined() && f(*t)) list.set(k, t);
+    }
+  } else if (v.isList() && v.toListRef().size() > 0 && v.toListRef()[0].isTensorList()) {
+    for (const c10::IValue& inner : v.toListRef()) {
+      c10::IValue list = inner;  // the same list
+      change_tensors_of(list, f);
     }
   }
+}
+
+// Likewise of the values from `first` on.
+template <class F>
+void change_tensors(Stack& stack, size_t first, F&& f) {
+  for (size_t i = first; i < stack.size(); ++i) change_tensors_of(stack[i], f);
 }
 
 c10::IValue plain(const c10::IValue& v) {

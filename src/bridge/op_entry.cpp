@@ -186,10 +186,25 @@ static bool is_made_of_others(std::string_view name) {
   return name == "aten::_trilinear" || name.starts_with("aten::linalg_pinv.");
 }
 
+static bool holds_object(const c10::TypePtr& type) {
+  if (type->kind() == TypeKind::ClassType || type->kind() == TypeKind::AnyType) return true;
+  const c10::ArrayRef<c10::TypePtr> inside = type->containedTypes();
+  return std::any_of(inside.begin(), inside.end(), holds_object);
+}
+
+bool is_foreign(const c10::FunctionSchema& schema) {
+  const std::string_view name = schema.name();
+  if (name.substr(0, name.find("::")).find("c10d") != std::string_view::npos) return true;
+  const auto is_object = [](const c10::Argument& a) { return a.name() == "group_name" || holds_object(a.type()); };
+  return std::any_of(schema.arguments().begin(), schema.arguments().end(), is_object) ||
+         std::any_of(schema.returns().begin(), schema.returns().end(), is_object);
+}
+
 OpEntry classify(const c10::OperatorHandle& handle) {
   const c10::FunctionSchema& schema = handle.schema();
   OpEntry entry{handle, qualified_name(handle.operator_name()), OpEntry::Class::Opaque, {}, std::nullopt, {}};
   entry.made_of_others = is_made_of_others(entry.name);
+  entry.foreign = is_foreign(schema);
   for (const c10::Argument& a : schema.arguments()) {
     if (a.name() == "sparse" && arg_type(a) == ArgType::Bool) entry.sparse_argument = entry.arg_types.size();
     entry.arg_types.push_back(arg_type(a));

@@ -49,6 +49,7 @@ struct OpEntry {
   size_t out_arguments = 0;                              // Out: how many trailing arguments
   std::optional<size_t> sparse_argument;                 // whether gradients are to be sparse
   bool made_of_others = false;                           // its kernel may call operators that autocast casts for
+  bool foreign = false;                                  // works with what no graph has: see is_foreign()
 };
 
 std::string qualified_name(const c10::OperatorName& name);
@@ -56,5 +57,9 @@ ArgType arg_type(const c10::Argument& argument);
 // The operator of that name, if it is registered.
 std::optional<c10::OperatorHandle> find_operator(graph::OpId op);
 OpEntry classify(const c10::OperatorHandle& handle);
+// Whether the operator takes or gives objects of C++ classes (a process group, a work in progress), of which a schema
+// says nothing, or speaks to other processes (by the name of a group), in the order of the program. A piece ends before
+// such a call, which is given real tensors.
+bool is_foreign(const c10::FunctionSchema& schema);
 
 }  // namespace cresset::bridge

@@ -7,6 +7,7 @@
 
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
+#include "bridge/tensor_geometry.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {
@@ -19,16 +20,49 @@ void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
     if (known.copy != from) continue;
     PossibleView next = known;
     next.copy = to;
-    next.any_view = true;
+    next.choice.any_view = true;
+    notes_->choices[copy.value] = next.choice;
     possible_views_.push_back(std::move(next));
     return;
   }
-  if (!choice->answers().empty())
-    possible_views_.push_back(
-        {to, from, source.type(), source.offset(), false, source.is_conj(), source.is_neg(), choice->answers()});
+  if (choice->answers().empty()) return;
+  const ViewChoice made = choice->choice(source.value);
+  notes_->choices[copy.value] = made;
+  possible_views_.push_back({to, from, source.type(), source.offset(), made, source.chain() == nullptr,
+                             source.is_conj(), source.is_neg(), choice->answers()});
 }
 
-const Capture::PossibleView* Capture::possible_view(uint32_t storage) const {
+bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
+  const TraceTensor* trace = TraceTensor::from(self);
+  if (trace == nullptr || trace->chain() != nullptr || result.is_same(self)) return false;
+  const Storage& storage = storages_[trace->storage_id().index];
+  if (storage.home != OutputSpec::Kind::Input || result.scalar_type() != self.scalar_type()) return false;
+  const at::Tensor& real = real_inputs_[storage.position];
+  const ViewChoice made = choice.choice({});
+  if (!made.gives_source(real.sizes(), real.strides())) return false;
+  const auto why = [] { return current_reason(); };
+  if (!made.as_suggested)
+    return geometry::decide_format(env(), trace->type().sizes, trace->type().strides, made.format, why);
+  for (const auto& [condition, answer] : choice.answers()) env().evaluate(condition, why);
+  return true;
+}
+
+// What was computed lies as arguments do, it is not known as which.
+void Capture::hold_strides(const TraceTensor& tensor) {
+  const Storage& storage = storages_[tensor.storage_id().index];
+  if (storage.home == OutputSpec::Kind::Constant) return;
+  const bool is_argument = storage.home == OutputSpec::Kind::Input;
+  for (size_t i = 0; i < real_inputs_.size(); ++i) {
+    if (is_argument && storage.position != i) continue;
+    const graph::TensorType& type = graph_->type(graph_->inputs[i]);
+    for (size_t d = 0; d < type.rank(); ++d)
+      if (env().hint(type.strides[d]) != real_inputs_[i].stride(static_cast<int64_t>(d)))
+        abort_capture("a memory format that dimensions of one element decide");
+    input_layouts_[i].exact = true;
+  }
+}
+
+const PossibleView* Capture::possible_view(uint32_t storage) const {
   const auto found = std::find_if(possible_views_.begin(), possible_views_.end(),
                                   [&](const PossibleView& known) { return known.copy == storage; });
   return found == possible_views_.end() ? nullptr : &*found;
@@ -37,6 +71,8 @@ const Capture::PossibleView* Capture::possible_view(uint32_t storage) const {
 bool Capture::lays_out(const TraceTensor& tensor) const {
   const uint32_t index = tensor.storage_id().index;
   if (is_callers(tensor) || possible_view(index) != nullptr) return false;
+  // Where dimensions of one element are, formulas of other orders are not eager's (visible_strides.h).
+  if (tensor.type().strides != graph::contiguous_strides(graph_->pool(), tensor.type().sizes)) return false;
   const graph::Value& value = graph_->value(storages_[index].value);
   if (value.kind != graph::Value::Kind::Result) return false;
   const graph::Node& node = graph_->node(value.node);
@@ -92,10 +128,15 @@ std::optional<std::vector<int64_t>> Capture::pinned(const std::vector<sym::ExprI
   return out;
 }
 
+bool ViewChoice::gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) const {
+  const Capture::StepAside aside;
+  const at::Tensor source(at::detail::empty_strided_meta(sizes, strides, at::kFloat));
+  return as_suggested ? source.suggest_memory_format() == format : source.is_contiguous(format);
+}
+
 // A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
 // a program for these sizes alone. nullopt: it is a copy.
-std::optional<Capture::AsView> Capture::as_view(const TraceTensor& trace,
-                                                const std::unordered_set<uint32_t>& escaping) {
+std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
   const PossibleView* view = possible_view(trace.storage_id().index);
   if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;
   const graph::TensorType& copy = graph_->type(storages_[view->copy].value);
@@ -104,17 +145,19 @@ std::optional<Capture::AsView> Capture::as_view(const TraceTensor& trace,
              own_strides = pinned(trace.type().strides);
   const auto start = pinned(view->source_offset), own_start = pinned(trace.offset());
   if (!sizes || !strides || !copy_sizes || !copy_strides || !own_strides || !start || !own_start) return std::nullopt;
-  const StepAside aside;
-  const at::Tensor source(at::detail::empty_strided_meta(*sizes, *strides, at::kFloat));
-  if (!view->any_view && !source.is_contiguous()) return std::nullopt;
-  const auto there = at::detail::computeStride(*sizes, *strides, *copy_sizes);
-  if (!there || possible_view(view->source) != nullptr) return std::nullopt;
+  if (possible_view(view->source) != nullptr) return std::nullopt;
+  const bool is_source = !view->choice.any_view;
+  if (is_source && !view->choice.gives_source(*sizes, *strides)) return std::nullopt;
+  std::optional<std::vector<int64_t>> there = strides;
+  if (!is_source) there = at::detail::computeStride(*sizes, *strides, *copy_sizes);
+  if (!there) return std::nullopt;
   bool same = true;
   for (size_t d = 0; d < there->size(); ++d) same &= (*copy_sizes)[d] <= 1 || (*there)[d] == (*copy_strides)[d];
   if (trace.chain() != nullptr && !same) return std::nullopt;
   AsView out{view->source,
              {},
              env().pool().constant(*start + *own_start),
+             is_source && view->of_base && trace.chain() == nullptr,
              trace.is_conj() != view->conjugated,
              trace.is_neg() != view->negated};
   for (const int64_t s : trace.chain() == nullptr ? *there : *own_strides)

@@ -22,6 +22,7 @@ class SizePredictor {
   SizePredictor(sym::ShapeEnv& env, const std::vector<sym::ExprId>& sizes);
 
   const Point& hints() const { return hints_; }
+  const std::vector<sym::VarId>& symbols() const { return vars_; }
   bool guesses() const { return guesses_; }                     // whether one of them is no hint
   const std::vector<Point>& points() const { return points_; }  // the sizes to try
   // More that move all symbols, by little, for operators that reject those.

@@ -9,6 +9,7 @@
 #include "bridge/dtypes.h"
 #include "bridge/generator_watch.h"
 #include "bridge/interpret.h"
+#include "ops/op_def.h"
 
 namespace cresset::bridge {
 
@@ -137,6 +138,38 @@ const DataCheck* data_check(graph::OpId op) {
     return by_id;
   }();
   return op.index < checks.size() ? checks[op.index] : nullptr;
+}
+
+bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>& args) {
+  const DataCheck* const check = data_check(op);
+  if (check == nullptr) return ops::find(op) == nullptr && graph::op_name(op).starts_with("aten::");
+  const auto is_float_tensor = [&](const Arg& arg) {
+    const auto* v = std::get_if<ValueId>(&arg);
+    return v != nullptr && !is_integral(graph.type(*v).dtype);
+  };
+  switch (check->by) {
+    case By::List: {
+      const auto& indices = std::get<std::vector<OptionalValue>>(args.at(1));
+      return std::any_of(indices.begin(), indices.end(),
+                         [&](const OptionalValue& v) { return v && !is_mask(graph.type(*v).dtype); });
+    }
+    case By::Divisor:
+      return !is_float_tensor(args.at(0)) && !is_float_tensor(args.at(1)) && !std::holds_alternative<double>(args[1]);
+    case By::Position:
+      return !graph.pool().is_const(std::get<sym::ExprId>(args.at(2)));
+    case By::Asked: {
+      const auto* checked = std::get_if<bool>(&args.back());
+      return checked != nullptr && *checked;
+    }
+    case By::AlongDim:
+    case By::AlongDimEither:
+    case By::Rows:
+    case By::Elements:
+    case By::Targets:
+    case By::Anything:
+      return true;
+  }
+  return true;
 }
 
 std::optional<int64_t> RaisedByData::work(const DataCheck& check, const std::vector<Arg>& args) {

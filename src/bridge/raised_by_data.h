@@ -12,6 +12,8 @@ namespace cresset::bridge {
 
 struct DataCheck;                             // a row of the table
 const DataCheck* data_check(graph::OpId op);  // nullptr: it never raises by data
+// Whether the operator may raise for what these arguments hold; or nobody knows: it has no rules of ours.
+bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
 
 // Asks what a capture is captured with.
 class RaisedByData {

@@ -1,8 +1,13 @@
 // Backward passes whose results want gradients themselves (create_graph=True).
 //
-// Compiled code has no derivative: such a pass runs the joint graph operator by operator, through autograd, from the
-// tensors that the call was given, with the history that they had then. What it records is what eager's pass records.
-// What does not depend on what gradients are wanted of (a dropout's mask) is taken from what the call saved.
+// Compiled code has no derivative: such a pass runs the forward part of the joint graph operator by operator, through
+// autograd, from the tensors that the call was given, with the history that they had then; autograd makes the gradients
+// (recorded_forward.h). What it records is what eager's pass records. What does not depend on what gradients are wanted
+// of (a dropout's mask) is taken from what the call saved.
+//
+// Where autograd cannot (it has no derivative of an operator of ours), the backward part is run in the same way. That
+// does not know of functions of Python's in the record, nor that a checkpoint's values stand for those of the forward
+// pass: there an error says so.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,6 +38,9 @@ class RecordedPass {
   RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
                const std::vector<at::Tensor>& constants, const std::unordered_map<sym::VarId, uint32_t>& slots);
 
+  // Whether autocast, as it is on this thread, casts for an operator of the backward part.
+  bool casts_apart() const;
+
   // saved: values of the graph that the call keeps for its backward passes.
   void set_saved(std::vector<graph::ValueId> saved) { saved_ = std::move(saved); }
 
@@ -54,11 +62,22 @@ class RecordedPass {
   std::vector<bool> depends_on_leaves(const Call& call) const;
   void check(const Call& call, const std::vector<bool>& read) const;
 
-  const graph::Graph graph_;
+  bool is_plain(const std::vector<bool>& depends) const;
+  std::optional<std::vector<at::Tensor>> through_autograd(const Call& call, const std::vector<at::Tensor>& tangents,
+                                                          const std::vector<at::Tensor>& saved) const;
+
+  const std::shared_ptr<const graph::Graph> whole_;
+  const graph::Graph& graph_;
   const std::shared_ptr<const Backward> backward_;
   const std::vector<at::Tensor> constants_;
   const std::unordered_map<sym::VarId, uint32_t> slots_;
   std::vector<graph::ValueId> saved_;
+  struct Castable {  // what operators of the part are given, of those that autocast has to do with
+    std::vector<c10::ScalarType> lowered;  // where it casts to its own dtype
+    bool others = false;
+  };
+  void note_castable(graph::NodeId id);
+  Castable on_cpu_, on_cuda_;
 };
 
 }  // namespace cresset::bridge

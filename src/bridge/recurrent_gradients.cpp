@@ -18,8 +18,9 @@ Optional optional_of(const at::Tensor& tensor) { return tensor.defined() ? Optio
 
 int64_t gates_of(RecurrentKind kind) { return kind == RecurrentKind::Lstm ? 4 : kind == RecurrentKind::Gru ? 3 : 1; }
 
-// What the steps are made of, for derivatives of higher order: {output, the cell's last state}.
-variable_list one_by_one(const variable_list& given, RecurrentKind kind, bool reverse) {
+// What the steps are made of, for derivatives of higher order: {output, the cell's last state}. cells: of all steps.
+variable_list one_by_one(const variable_list& given, RecurrentKind kind, bool reverse,
+                         std::vector<at::Tensor>* cells = nullptr) {
   const at::Tensor &gates = given[0], &weight = given[3], &bias = given[4];
   at::Tensor state = given[1], cell = given[2];
   const int64_t length = gates.size(0);
@@ -38,6 +39,7 @@ variable_list one_by_one(const variable_list& given, RecurrentKind kind, bool re
       state = kind == RecurrentKind::Tanh ? (a[0] + b[0]).tanh() : (a[0] + b[0]).relu();
     }
     out[static_cast<size_t>(t)] = state;
+    if (cells != nullptr) cells->at(static_cast<size_t>(t)) = cell;
   }
   variable_list results{at::stack(out)};
   if (kind == RecurrentKind::Lstm) results.push_back(cell);
@@ -108,6 +110,17 @@ struct Steps : torch::autograd::Function<Steps> {
 bool are_equal(const c10::SymInt& a, const c10::SymInt& b) { return a.sym_eq(b).guard_bool(__FILE__, __LINE__); }
 
 }  // namespace
+
+std::tuple<at::Tensor, at::Tensor> recorded_steps(const at::Tensor& gates, const at::Tensor& state,
+                                                  const Optional& cell, const at::Tensor& weight, const Optional& bias,
+                                                  RecurrentKind kind, bool reverse) {
+  std::vector<at::Tensor> cells(static_cast<size_t>(gates.size(0)));
+  const at::Tensor out = one_by_one({gates, state, cell.value_or(at::Tensor()), weight, bias.value_or(at::Tensor())},
+                                    kind, reverse, &cells)[0];
+  if (kind != RecurrentKind::Lstm) return {out, at::Tensor()};
+  const at::Tensor last = at::stack(cells);  // kept behind the four gates, of which nobody asks
+  return {out, at::cat({at::zeros({last.size(0), last.size(1), last.size(2) * 4}, last.options()), last}, 2)};
+}
 
 bool has_known_form(const RecurrentLayers& network) {
   const at::Tensor& input = network.input;

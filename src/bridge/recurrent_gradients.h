@@ -20,6 +20,13 @@ struct RecurrentLayers {
   size_t parameters_of_one() const { return has_biases ? 4 : 2; }
 };
 
+// The steps as operators that autograd knows, for derivatives of any order. Of what is kept only the cell's states are
+// there.
+std::tuple<at::Tensor, at::Tensor> recorded_steps(const at::Tensor& gates, const at::Tensor& state,
+                                                  const std::optional<at::Tensor>& cell, const at::Tensor& weight,
+                                                  const std::optional<at::Tensor>& bias, RecurrentKind kind,
+                                                  bool reverse);
+
 // Whether all fits; where it does not, ATen says why.
 bool has_known_form(const RecurrentLayers& network);
 // The output, then the last states.

@@ -47,7 +47,8 @@ ResultViews::ResultViews(std::vector<OutputSpec> specs, const sym::ExprPool& poo
   geometry_ = sym::SizeProgram::compile(pool, exprs, slots);
 }
 
-at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_t* geometry) const {
+at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_t* geometry,
+                             c10::IntArrayRef exact) const {
   const int64_t* numbers = geometry + v.first;
   at::Tensor parent = base;
   for (const Extent& extent : v.spec.within) {
@@ -59,6 +60,7 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   const c10::IntArrayRef sizes(numbers, rank);
   std::vector<int64_t> strides(numbers + rank, numbers + 2 * rank);
   if (base.numel() == 0) count_empty_as_one(sizes, strides);
+  if (!exact.empty() && same_addresses(sizes, strides, exact)) strides = exact.vec();
   const int64_t offset = numbers[2 * rank];
   const at::Tensor strided = v.spec.within.empty()
                                  ? view_of_memory(base, v.dtype, sizes, strides, offset)
@@ -70,51 +72,66 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   return out;
 }
 
-at::Tensor ResultViews::recorded(size_t i, const at::Tensor& base, const int64_t* symbols) const {
+at::Tensor ResultViews::recorded(size_t i, const at::Tensor& base, const int64_t* symbols,
+                                 const at::Tensor& made) const {
   const at::Tensor whole = views_[i].spec.plain ? base.detach() : base;
   if (!views_[i].spec.is_view) return whole;
   const AboveAutograd recording;
   const at::AutoGradMode mode(!views_[i].spec.unrecorded);
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   geometry_.run(symbols, geometry.data());
-  return view(views_[i], whole, geometry.data());
+  return view(views_[i], whole, geometry.data(), made.strides());
 }
 
-at::Tensor ResultViews::of_written(size_t i, const at::Tensor& base, const int64_t* symbols) const {
+at::Tensor ResultViews::of_written(size_t i, const at::Tensor& base, const int64_t* symbols,
+                                   const at::Tensor& made) const {
   const AboveAutograd recording;
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   geometry_.run(symbols, geometry.data());
   const OutputSpec& spec = views_[i].spec;
-  if (spec.detached) return view(views_[i], base.detach(), geometry.data());
+  if (spec.detached) return view(views_[i], base.detach(), geometry.data(), made.strides());
   const at::AutoGradMode mode(!spec.unrecorded);
-  return view(views_[i], base, geometry.data());
+  return view(views_[i], base, geometry.data(), made.strides());
+}
+
+// Whether no other result lies in the same memory.
+bool ResultViews::is_alone(size_t i) const {
+  const auto shares = [&](const View& v) {
+    return v.spec.kind == OutputSpec::Kind::GraphOutput && v.spec.position == views_[i].spec.position;
+  };
+  return std::count_if(views_.begin(), views_.end(), shares) == 1;
 }
 
 std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
                                           const std::vector<at::Tensor>& results, const int64_t* symbols,
-                                          bool below_autograd) const {
+                                          bool below_autograd, const VisibleStrides::Answer* strides) const {
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   if (!geometry.empty()) geometry_.run(symbols, geometry.data());
   std::vector<at::Tensor> out;
   out.reserve(views_.size());
-  for (const View& v : views_) {
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const View& v = views_[i];
+    const c10::IntArrayRef exact = strides == nullptr ? c10::IntArrayRef() : c10::IntArrayRef((*strides)[i]);
     const bool fresh = v.spec.kind == OutputSpec::Kind::GraphOutput;
-    const at::Tensor base = fresh && v.spec.plain                    ? results[v.spec.position].detach()
-                            : fresh                                  ? results[v.spec.position]
-                            : v.spec.kind == OutputSpec::Kind::Input ? inputs[v.spec.position]
-                                                                     : constants[v.spec.position];
+    at::Tensor base = fresh && v.spec.plain                    ? results[v.spec.position].detach()
+                      : fresh                                  ? results[v.spec.position]
+                      : v.spec.kind == OutputSpec::Kind::Input ? inputs[v.spec.position]
+                                                               : constants[v.spec.position];
+    if (fresh && !v.spec.is_view && base.defined() && !exact.empty() &&
+        (is_alone(i) || same_addresses(base.sizes(), base.strides(), exact)))
+      base = with_strides(std::move(base), exact);
     if (!v.spec.is_view || !base.defined()) {
       out.push_back(base);
     } else if (fresh && below_autograd) {
       const at::AutoDispatchBelowADInplaceOrView below;
-      out.push_back(view(v, base, geometry.data()));
+      out.push_back(view(v, base, geometry.data(), exact));
     } else if (!fresh && v.spec.detached && base.requires_grad()) {
-      out.push_back(view(v, base.detach(), geometry.data()));
+      out.push_back(view(v, base.detach(), geometry.data(), exact));
     } else if (!fresh) {  // the mode is that in which the piece began
       const at::AutoGradMode mode(!v.spec.unrecorded);
-      out.push_back(view(v, base, geometry.data()));
+      out.push_back(view(v, base, geometry.data(), exact));
     } else {
-      out.push_back(view(v, base, geometry.data()));
+      out.push_back(view(v, base, geometry.data(), exact));
     }
     if (v.spec.leaf) out.back().set_requires_grad(true);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bridge/capture.h"
+#include "bridge/visible_strides.h"
 #include "sym/size_program.h"
 
 namespace cresset::bridge {
@@ -26,16 +27,17 @@ class ResultViews {
   size_t size() const { return views_.size(); }
   const OutputSpec& spec(size_t i) const { return views_[i].spec; }
 
-  // below_autograd: views of `results` are made without a record of what they are views of.
+  // below_autograd: views of `results` are made without a record of what they are views of. strides: where they are not
+  // what the captured ones say; `results` take them on.
   std::vector<at::Tensor> make(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
                                const std::vector<at::Tensor>& results, const int64_t* symbols,
-                               bool below_autograd = false) const;
+                               bool below_autograd = false, const VisibleStrides::Answer* strides = nullptr) const;
 
-  // Result i alone, a view that autograd records.
-  at::Tensor recorded(size_t i, const at::Tensor& base, const int64_t* symbols) const;
+  // Result i alone, a view that autograd records. `made`: as make() gave it.
+  at::Tensor recorded(size_t i, const at::Tensor& base, const int64_t* symbols, const at::Tensor& made) const;
 
   // Result i alone, a view of what the caller has and the call has written.
-  at::Tensor of_written(size_t i, const at::Tensor& base, const int64_t* symbols) const;
+  at::Tensor of_written(size_t i, const at::Tensor& base, const int64_t* symbols, const at::Tensor& made) const;
 
  private:
   struct View {
@@ -43,7 +45,9 @@ class ResultViews {
     uint32_t first = 0;  // sizes, strides, offset in geometry_'s outputs
     c10::ScalarType dtype;
   };
-  at::Tensor view(const View& view, const at::Tensor& base, const int64_t* geometry) const;
+  // exact: the view's strides; empty: as the geometry says.
+  at::Tensor view(const View& view, const at::Tensor& base, const int64_t* geometry, c10::IntArrayRef exact) const;
+  bool is_alone(size_t i) const;
 
   std::vector<View> views_;
   sym::SizeProgram geometry_;

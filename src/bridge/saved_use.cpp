@@ -30,7 +30,7 @@ class Parts {
     std::unordered_map<ValueId, Used> read;
     for (const graph::NodeId id : program_.order) {
       const graph::Node& node = program_.node(id);
-      if (!holds(tangents_, node.results.front(), tangent)) continue;
+      if (node.results.empty() || !holds(tangents_, node.results.front(), tangent)) continue;
       Used here;
       graph::Graph::for_each_value(node.args, [&](const ValueId& v) {
         if (const auto on_the_way = read.find(v); on_the_way != read.end()) return add(here, on_the_way->second);

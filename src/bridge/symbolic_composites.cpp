@@ -21,6 +21,9 @@
 #include <ATen/ops/rms_norm_ops.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <ATen/ops/split_ops.h>
+#include <ATen/ops/split_with_sizes_ops.h>
+#include <ATen/ops/unbind_ops.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 
@@ -28,6 +31,7 @@
 
 #include "bridge/broadcasting.h"
 #include "bridge/capture.h"
+#include "bridge/native_call.h"
 #include "bridge/op_entry.h"
 #include "bridge/possible_views.h"
 #include "bridge/recurrent_layers.h"
@@ -271,14 +275,50 @@ void with_numbers_for_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, 
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
+// Where `to` gives its argument as it is, for the sizes at hand, it does so in later calls.
+void require_as_it_is(Capture& capture, const ViewOrCopy::Answers& answers) {
+  for (const auto& [condition, answer] : answers)
+    if (capture.env().evaluate(condition, [] { return current_reason(); }) != answer)
+      abort_capture("a tensor that is given as it is for other sizes");
+}
+
+// ATen's `to` compares the format that strides suggest with the one that is wanted.
+void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size(), below = stack->size() - count;
+  const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
+  Capture* const capture = Capture::current();
+  const bool asks = !args.back().isNone() && args.back().toMemoryFormat() != at::MemoryFormat::Preserve;
+  if (!asks || capture == nullptr || capture->closed())
+    return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  try {
+    const ViewOrCopy choice(args.back().toMemoryFormat(), /*as_suggested=*/true);
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    if (capture->closed()) return;
+    const at::Tensor& self = args[0].toTensor();
+    if (stack->back().toTensor().is_same(self)) require_as_it_is(*capture, choice.answers());
+    if (capture->is_given_back(self, stack->back().toTensor(), choice)) stack->back() = self;
+    return;
+  } catch (const CaptureAbort& e) {
+    capture->flush(e.what_without_backtrace());
+  }
+  stack->resize(below);
+  stack->insert(stack->end(), args.begin(), args.end());
+  run_natively(op, *capture, *stack);
+}
+
 // Where a size is inferred beside one of 0, ATen's code for symbolic sizes divides by it; that for numbers says what is
 // wrong.
 void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
-  const ViewOrCopy choice;
+  const ViewOrCopy choice(op.schema().name() == "aten::contiguous" ? args[1].toMemoryFormat()
+                                                                   : at::MemoryFormat::Contiguous);
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    Capture* const capture = Capture::current();
+    if (op.schema().name() == "aten::contiguous" && capture != nullptr && !capture->closed() &&
+        capture->is_given_back(args[0].toTensor(), stack->back().toTensor(), choice))
+      stack->back() = args[0];
   } catch (const DivisionByZero&) {
     if (op.schema().name() != "aten::reshape") throw;
     std::vector<int64_t> sizes;
@@ -286,6 +326,21 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
     (void)at::infer_size(sizes, args[0].toTensor().sym_numel().guard_int(__FILE__, __LINE__));
     throw;
   }
+}
+
+// Copies of parts, of which there are as many as sizes say: then the views say how many, with a guard.
+std::vector<at::Tensor> copied(std::vector<at::Tensor> parts) {
+  for (at::Tensor& part : parts) part = part.clone(at::MemoryFormat::Contiguous);
+  return parts;
+}
+std::vector<at::Tensor> unbind_copy(const at::Tensor& self, int64_t dim) {
+  return copied(at::_ops::unbind_int::call(self, dim));
+}
+std::vector<at::Tensor> split_copy(const at::Tensor& self, c10::SymInt size, int64_t dim) {
+  return copied(at::_ops::split_Tensor::call(self, std::move(size), dim));
+}
+std::vector<at::Tensor> split_with_sizes_copy(const at::Tensor& self, c10::SymIntArrayRef sizes, int64_t dim) {
+  return copied(at::_ops::split_with_sizes::call(self, sizes, dim));
 }
 
 // As ATen's, which asks for the sizes as numbers. What it rejects is left to it.
@@ -410,6 +465,8 @@ void install_symbolic_composites() {
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&with_numbers_for_sizes>());
       for (const char* name : {"reshape", "reshape_as", "flatten.using_ints", "ravel", "contiguous"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_view_or_copy>());
+      for (const char* name : {"to.dtype_layout", "to.dtype", "to.device", "to.other"})
+        made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&to_format>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("adaptive_avg_pool2d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool2d_symint>));
@@ -439,6 +496,9 @@ void install_symbolic_composites() {
     }
     made->back()->impl("_has_same_storage_numel", TORCH_FN(has_same_storage_numel));
     made->back()->impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeros_like_primal));
+    made->back()->impl("unbind_copy.int", TORCH_FN(unbind_copy));
+    made->back()->impl("split_copy.Tensor", TORCH_FN(split_copy));
+    made->back()->impl("split_with_sizes_copy", TORCH_FN(split_with_sizes_copy));
     add_recurrent_layers(*made->front());
     return made;
   }();

@@ -50,12 +50,14 @@ bool is_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides)
   return dense_in_order(env, sizes, strides, order);
 }
 
-bool decide_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
-                       const std::function<sym::Reason()>& why) {
-  if (is_contiguous(env, sizes, strides)) return true;
+namespace {
+
+// Whether dimensions lie in `order`, innermost first, without gaps.
+bool decide_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, const std::vector<size_t>& order,
+                  const std::function<sym::Reason()>& why) {
   sym::ExprPool& pool = env.pool();
   sym::ExprId expected = pool.constant(1);
-  for (size_t d = sizes.size(); d-- > 0;) {
+  for (const size_t d : order) {
     if (pool.is_const(env.simplify(sizes[d]), 1)) continue;
     const sym::ExprId differs = pool.ne(strides[d], expected);
     if (sym::known_for_general_sizes(env, differs) == true) {
@@ -68,22 +70,76 @@ bool decide_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& stri
   return false;
 }
 
+}  // namespace
+
+bool decide_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
+                       const std::function<sym::Reason()>& why) {
+  if (is_contiguous(env, sizes, strides)) return true;
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  return decide_order(env, sizes, strides, order, why);
+}
+
+bool decide_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank,
+                          const std::function<sym::Reason()>& why) {
+  if (sizes.size() != rank) return false;
+  return is_channels_last(env, sizes, strides, rank) ||
+         decide_order(env, sizes, strides, channels_last_order(rank), why);
+}
+
 bool is_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank) {
   return sizes.size() == rank && dense_in_order(env, sizes, strides, channels_last_order(rank));
 }
 
+bool decide_format(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, c10::MemoryFormat format,
+                   const std::function<sym::Reason()>& why) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  if (format != c10::MemoryFormat::Contiguous) order = channels_last_order(sizes.size());
+  sym::ExprPool& pool = env.pool();
+  sym::ExprId expected = pool.constant(1);
+  for (const size_t d : order) {
+    const sym::ExprId fits = pool.logical_or(pool.eq(sizes[d], pool.constant(1)), pool.eq(strides[d], expected));
+    if (!env.evaluate(fits, why).value_or(false)) return false;
+    expected = pool.mul(expected, sizes[d]);
+  }
+  return true;
+}
+
+namespace {
+
+// Whether strides grow in the order of channels last, as ATen compares them.
+sym::ExprId grow_like_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides) {
+  sym::ExprPool& pool = env.pool();
+  sym::ExprId all = pool.ne(strides[1], pool.constant(0)), least = pool.constant(0);
+  for (const size_t d : channels_last_order(sizes.size())) {
+    all = pool.logical_and(all, pool.logical_and(pool.ne(sizes[d], pool.constant(0)), pool.ge(strides[d], least)));
+    // Ambiguous between the two formats: ATen calls it contiguous.
+    if (d == 0) all = pool.logical_and(all, pool.ne(least, strides[1]));
+    least = pool.mul(strides[d], sizes[d]);
+  }
+  return all;
+}
+
+}  // namespace
+
 bool is_channels_last_like(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank) {
   if (sizes.size() != rank) return false;
   sym::ExprPool& pool = env.pool();
+  const auto no = [&] {
+    if (ViewOrCopy::current() != nullptr) ViewOrCopy::answered(grow_like_channels_last(env, sizes, strides), false);
+    return false;
+  };
   if (env.known_equal(strides[1], pool.constant(0))) return false;
   sym::ExprId least = pool.constant(0);
   for (const size_t d : channels_last_order(rank)) {
     if (pool.is_const(env.simplify(sizes[d]), 0)) return false;
-    if (!env.known_true(pool.ge(strides[d], least))) return false;
+    if (!env.known_true(pool.ge(strides[d], least))) return no();
     // Ambiguous between the two formats: ATen calls it contiguous.
-    if (d == 0 && env.known_equal(least, strides[1])) return false;
+    if (d == 0 && env.known_equal(least, strides[1])) return no();
     least = pool.is_const(env.simplify(sizes[d]), 1) ? strides[d] : pool.mul(strides[d], sizes[d]);
   }
+  if (ViewOrCopy::current() != nullptr) ViewOrCopy::answered(grow_like_channels_last(env, sizes, strides), true);
   return true;
 }
 

@@ -153,7 +153,18 @@ c10::SymIntArrayRef TraceTensor::sym_strides_custom() const {
 c10::SymInt TraceTensor::sym_numel_custom() const {
   return SymNode::make_int(asked().env_ptr(), geometry::numel(asked().env(), type_.sizes));
 }
-c10::SymInt TraceTensor::sym_storage_offset_custom() const { return SymNode::make_int(asked().env_ptr(), offset_); }
+// In the caller's storage, as autograd compares it with tensors that take no part: with the base of an argument that is
+// a view. To the capture itself the argument begins at 0.
+c10::SymInt TraceTensor::sym_storage_offset_custom() const {
+  const graph::TensorType* own = chain_ != nullptr ? &type_ : nullptr;
+  const ViewChain* link = chain_.get();
+  while (link != nullptr && link->parent != nullptr) link = link->parent.get();
+  const int64_t begin = asked().real_offset(storage_id_);
+  if (begin == 0) return SymNode::make_int(asked().env_ptr(), offset_);
+  const int64_t from = link != nullptr ? byte_size(link->parent_type.dtype) : 1, to = own ? byte_size(own->dtype) : 1;
+  sym::ExprPool& pool = asked().env().pool();
+  return SymNode::make_int(asked().env_ptr(), pool.add(offset_, pool.constant(begin * from / to)));
+}
 c10::SymInt TraceTensor::sym_size_custom(int64_t d) const {
   const int64_t rank = static_cast<int64_t>(type_.sizes.size());
   const int64_t dim = c10::maybe_wrap_dim(d, rank, /*wrap_scalar=*/false);
@@ -164,9 +175,11 @@ c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) cons
   sym::ShapeEnv& env = asked().env();
   switch (format) {
     case at::MemoryFormat::ChannelsLast:
-      return geometry::is_channels_last(env, type_.sizes, type_.strides, 4);
-    case at::MemoryFormat::ChannelsLast3d:
-      return geometry::is_channels_last(env, type_.sizes, type_.strides, 5);
+    case at::MemoryFormat::ChannelsLast3d: {
+      const size_t rank = format == at::MemoryFormat::ChannelsLast ? 4 : 5;
+      if (ViewOrCopy::current() == nullptr) return geometry::is_channels_last(env, type_.sizes, type_.strides, rank);
+      return geometry::decide_channels_last(env, type_.sizes, type_.strides, rank, [] { return current_reason(); });
+    }
     default:
       return geometry::decide_contiguous(env, type_.sizes, type_.strides, [] { return current_reason(); });
   }
@@ -176,6 +189,7 @@ c10::SymBool TraceTensor::sym_is_non_overlapping_and_dense_custom() const {
 }
 bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
   const size_t rank = format == at::MemoryFormat::ChannelsLast3d ? 5 : 4;
+  if (ViewOrCopy::current() != nullptr && type_.sizes.size() == rank) asked().hold_strides(*this);
   return geometry::is_channels_last_like(asked().env(), type_.sizes, type_.strides, rank);
 }
 

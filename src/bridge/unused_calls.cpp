@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "bridge/data_read.h"
+#include "bridge/raised_by_data.h"
 #include "bridge/stages.h"
 
 namespace cresset::bridge {
@@ -34,6 +35,7 @@ class Needs {
     if (v.kind == graph::Value::Kind::Input) want_input(v.result);
     if (v.kind == graph::Value::Kind::Result) want(graph_.node(v.node).args);
   }
+  void want(const DataDependentCall& call) { want_input(call.made.at(0)); }
   bool wants(size_t call) const { return wanted_calls_[call]; }
   bool wants(const graph::Node& node) const {
     return std::any_of(node.results.begin(), node.results.end(), [&](ValueId r) { return values_.contains(r); });
@@ -117,6 +119,10 @@ void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& call
     if (is_random(graph.node(id).op)) needs.want(graph.node(id).results.at(0));
   for (const ValueId v : graph.outputs) needs.want(v);
   for (const graph::Mutation& m : graph.mutations) needs.want(m.value);
+  for (size_t i = 0; i < calls.size(); ++i)
+    if (data_check(calls[i].op) != nullptr && may_raise(graph, calls[i].op, calls[i].args)) needs.want(calls[i]);
+  for (const graph::NodeId id : graph.order)
+    if (graph.node(id).caught && !graph.node(id).results.empty()) needs.want(graph.node(id).results[0]);
   bool all = true;
   for (size_t i = 0; i < calls.size(); ++i) all = all && needs.wants(i);
   if (all) return;

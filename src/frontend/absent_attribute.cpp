@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -28,13 +29,10 @@ PyTypeObject* absent_type() {
 void answer_torch_function_quickly() {
   static bool done = false;
   if (std::exchange(done, true)) return;
-  const PyRef torch = import_module("torch");
   PyRef absent = absent_type() != nullptr ? PyRef::steal(PyObject_CallNoArgs((PyObject*)absent_type())) : PyRef();
-  for (const char* name : {"SymInt", "SymFloat", "SymBool"}) {
-    PyRef type = absent ? PyRef::steal(PyObject_GetAttrString(torch.get(), name)) : PyRef();
-    if (!type || PyObject_HasAttrString(type.get(), "__torch_function__") != 0) continue;
-    PyObject_SetAttrString(type.get(), "__torch_function__", absent.get());
-  }
+  for (PyTypeObject* type : {symint_class(), symfloat_class(), symbool_class()})
+    if (absent && PyObject_HasAttrString((PyObject*)type, "__torch_function__") == 0)
+      PyObject_SetAttrString((PyObject*)type, "__torch_function__", absent.get());
   PyErr_Clear();
 }
 

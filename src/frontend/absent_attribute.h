@@ -4,8 +4,8 @@
 
 namespace cresset::frontend {
 
-// Gives torch.SymInt and its kin a __torch_function__ that raises AttributeError at once, on the type as on instances:
-// to Python it stays absent. Under the GIL; does it once.
+// Gives the classes of symbolic numbers a __torch_function__ that raises AttributeError at once, on the type as on
+// instances: to Python it stays absent. Under the GIL; does it once.
 void answer_torch_function_quickly();
 
 }  // namespace cresset::frontend

@@ -34,7 +34,10 @@ bool is_value(PyObject* object) {
 }
 
 PyObject* registered_nodes() {
-  static PyObject* table = module_attribute("torch.utils._pytree", "SUPPORTED_NODES");
+  static PyObject* const table = [] {
+    PyObject* const found = private_attribute("torch.utils._pytree", "SUPPORTED_NODES");
+    return PyDict_Check(found) ? found : PyDict_New();
+  }();
   return table;
 }
 
@@ -190,7 +193,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (is_plain_tensor(object) ||
              (any_object_ && is_bare_subclass(object) && !(in_frames && same_at_every_call(object)))) {
     spec.kind = ArgSpec::Kind::Tensor;
-    if (!is_plain_tensor(object)) spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));  // which programs ask for, in ways that nobody tells of
   } else if (in_frames && !is_value(object) && (is_enum_member(object) || same_at_every_call(object))) {
     spec.kind = ArgSpec::Kind::Identity, spec.object = PyRef::borrow(object);
   } else if (make_number(spec, object, every_int && fixed_depth_ == 0, [&] { return is_symbolic(spec.path); })) {
@@ -408,8 +411,10 @@ bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, st
 }
 
 bool match_tensor(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
-  if (spec.type ? (PyObject*)Py_TYPE(object) != spec.type.get() || !is_bare_subclass(object) : !is_plain_tensor(object))
-    return miss(spec, why, [&] { return "expected a tensor, got " + type_name(object); });
+  if ((PyObject*)Py_TYPE(object) != spec.type.get() || (!is_plain_tensor(object) && !is_bare_subclass(object)))
+    return miss(spec, why, [&] {
+      return std::string("expected a ") + ((PyTypeObject*)spec.type.get())->tp_name + ", got " + type_name(object);
+    });
   leaves.tensors.push_back(tensor_of(object));
   return true;
 }

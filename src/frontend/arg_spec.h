@@ -19,7 +19,7 @@ namespace cresset::frontend {
 
 struct ArgSpec {
   enum class Kind : uint8_t {
-    Tensor,    // a plain tensor (or Parameter)
+    Tensor,    // a tensor of this type: torch.Tensor, Parameter, a class without attributes of its own
     Int,       // an int that is symbolic in the program
     Float,     // a float that is: a tensor of one f64 among the leaves. object: when set, it must be this one
     Text,      // a str that the program does not look at. object: when set, it must be this one
@@ -37,7 +37,7 @@ struct ArgSpec {
   };
   Kind kind = Kind::Value;
   PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
-  PyRef type;    // Registered: the node type; Dict, Opaque: its type; Int: numpy.int64, when it is one
+  PyRef type;    // Tensor, Dict, Opaque: its type; Registered: the node type; Int: numpy.int64, when it is one
   std::vector<ArgSpec> children;
   Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;

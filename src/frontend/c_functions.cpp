@@ -71,7 +71,8 @@ const std::unordered_map<std::string_view, Names> kChangeFirst = {
 // Functions of those modules with effects, or answers, that no fact or write speaks of.
 const Names kEffects = {"warn_explicit", "_abc_register", "_abc_reset_registry", "getweakrefcount", "getweakrefs"};
 // The compiler's own functions that programs call while they are captured (control.h).
-const Names kControl = {"is_capturing", "is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
+const Names kControl = {"is_capturing",   "is_compiling",    "note_reentrant", "end_piece",
+                        "captured_graph", "captured_guards", "size_text"};
 // Functions of `sys` that look at what no program changes.
 const Names kSysReads = {"intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
 // Parts of torch's C module that change or read what no guard covers, or whose results have sizes that data gives and
@@ -98,7 +99,16 @@ const Names kTorchOutside = {"manual_seed",
                              "_set_deterministic_algorithms",
                              "register_post_accumulate_grad_hook",
                              "_pad_packed_sequence",
+                             "_is_view",
                              "_backward"};
+
+// What works with other processes: reducers, process groups, stores, futures. All that their C code does is an effect,
+// which it has at each call, whatever it is handed; but for what a group is asked of itself.
+bool is_of_processes(std::string_view module, std::string_view name) {
+  static const Names kFixed = {"rank", "size", "name", "getBackendName", "_resolve_process_group", "get_debug_level"};
+  const bool distributed = module.starts_with("torch._C._distributed") || module.starts_with("torch.distributed");
+  return distributed && kFixed.count(name) == 0 && !name.starts_with("__");
+}
 
 bool is_torch(std::string_view module) { return module == "torch" || module.substr(0, 6) == "torch."; }
 
@@ -137,6 +147,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   if (n == "add_note" && PyExceptionInstance_Check(self)) return call.effect = CEffect::Outside, call;
   if (n == "__setstate__") return call.effect = CEffect::Outside, call;
   if (module == "_thread") return call.effect = CEffect::Outside, call;  // locks
+  if (is_of_processes(module, n)) return call.effect = CEffect::Outside, call;
   if (is_torch(module)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (kModules.count(module) != 0) return call.effect = CEffect::Reads, call;
   call.effect = n.substr(0, 2) == "__" ? CEffect::Reads : CEffect::Outside;
@@ -146,7 +157,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
 // torch gives a module to those of its functions that are public (torch._VF.unique_dim is not).
 bool is_function_of_torch(PyObject* callable, const char* name, std::string_view module) {
   if (!module.empty() || !is_c_function(callable)) return is_torch(module);
-  static PyObject* const functions = module_attribute("torch._C", "_VariableFunctionsClass");
+  static PyObject* const functions = private_attribute("torch._C", "_VariableFunctionsClass");
   const PyRef found = PyRef::steal(PyObject_GetAttrString(functions, name));
   if (!found) PyErr_Clear();
   return found.get() == callable;
@@ -172,6 +183,7 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
     if (kOutsideBuiltins.count(n) != 0 || asks_tensors(n, args, nargs)) call.effect = CEffect::Outside;
     return call;
   }
+  if (is_of_processes(module, n)) return call.effect = CEffect::Outside, call;
   if (is_function_of_torch(callable, name, module))
     return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
@@ -227,7 +239,7 @@ PyRef items_of(PyObject* object) {
 }
 
 static bool is_autograd_function(PyObject* type) {
-  static PyObject* const base = module_attribute("torch._C", "_FunctionBase");
+  static PyObject* const base = private_attribute("torch._C", "_FunctionBase");
   return PyType_IsSubtype((PyTypeObject*)type, (PyTypeObject*)base) != 0;
 }
 

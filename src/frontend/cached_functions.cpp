@@ -1,13 +1,14 @@
 #include "frontend/cached_functions.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "bridge/sym_node.h"
+#include "frontend/feedback.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/symbols.h"
+#include "frontend/thresholds.h"
 #include "frontend/value_objects.h"
 
 namespace cresset::frontend {
@@ -58,13 +59,6 @@ PyRef as_it_is_now(PyObject* object, bool argument) {
   return out;
 }
 
-// How often code of cached functions did more than compute, since it last did not: by the code, which holds no objects
-// of the program's. Kept for good.
-std::unordered_map<PyObject*, int>& did_more() {
-  static auto& known = *new std::unordered_map<PyObject*, int>;
-  return known;
-}
-
 // Of a cached function; empty where that is no function in Python.
 PyRef code_of(PyObject* cached) {
   const PyRef wrapped = PyRef::steal(PyObject_GetAttrString(cached, "__wrapped__"));
@@ -73,24 +67,26 @@ PyRef code_of(PyObject* cached) {
 }
 
 PyObject* note_did_more(PyObject*, PyObject* function) {
-  constexpr size_t kMost = 1000;  // code that calls make anew
-  PyRef code = code_of(function);
-  const auto known = did_more().find(code.get());
-  if (known != did_more().end())
-    ++known->second;
-  else if (code && did_more().size() < kMost)
-    did_more().emplace(code.release(), 1);
+  const PyRef code = code_of(function);
+  Feedback* const known = Feedback::current();
+  if (known == nullptr || !code) Py_RETURN_NONE;
+  if (known->did_more.size() < threshold::kMostPlaces || known->did_more.count(code.get()) != 0)
+    ++known->did_more.try_emplace(code.get(), code, 0).first->second.second;
   Py_RETURN_NONE;
 }
 
 void note_computes(PyObject* function) {
-  if (const auto known = did_more().find(code_of(function).get()); known != did_more().end()) known->second = 0;
+  Feedback* const feedback = Feedback::current();
+  if (feedback == nullptr || feedback->did_more.empty()) return;
+  const auto known = feedback->did_more.find(code_of(function).get());
+  if (known != feedback->did_more.end()) known->second.second = 0;
 }
 
 bool does_more(PyObject* function) {
-  constexpr int kOften = 2;  // once may be for what it was given: a text of sizes that do not fit
-  const auto known = did_more().find(code_of(function).get());
-  return known != did_more().end() && known->second >= kOften;
+  const Feedback* const feedback = Feedback::current();
+  if (feedback == nullptr || feedback->did_more.empty()) return false;
+  const auto known = feedback->did_more.find(code_of(function).get());
+  return known != feedback->did_more.end() && known->second.second >= threshold::kDidMore;
 }
 
 // (function, args, kwargs, result): False when the cache holds, for the numbers as they are in this call, something

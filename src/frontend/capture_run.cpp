@@ -17,6 +17,7 @@
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/room.h"
 #include "frontend/exceptions.h"
+#include "frontend/grown.h"
 #include "frontend/held_count.h"
 #include "frontend/hook_numbers.h"
 #include "frontend/left_to_autograd.h"
@@ -24,13 +25,17 @@
 #include "frontend/lives_on.h"
 #include "frontend/location.h"
 #include "frontend/no_collection.h"
+#include "frontend/other_tracers.h"
 #include "frontend/piece.h"
 #include "frontend/py_objects.h"
+#include "frontend/session.h"
 #include "frontend/set_aside.h"
 #include "frontend/set_up.h"
+#include "frontend/substitutes.h"
 #include "frontend/successor.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
+#include "frontend/thresholds.h"
 #include "frontend/transforms.h"
 #include "frontend/varying.h"
 #include "frontend/while_capturing.h"
@@ -69,6 +74,7 @@ class CaptureRun final : public PieceMaker {
                PyObject* exception) {
     home_ = &point->successors;
     varying_ = &point->varying;
+    worth_ = &point->worth;
     options_ = point->plain_sizes ? &plain_options_ : &request_.options;
     const PyRef kwargs = outcome(value, exception);
     const auto natively = [&] {
@@ -119,9 +125,8 @@ class CaptureRun final : public PieceMaker {
     time_.go();
     if (last.point->drops_value && exception == nullptr) value = Py_None;
     const SeeRunning running(frames.running);
-    stopped_ = cresset_eval_is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
-    if (stopped_) time_.stop();
-    if (stopped_) return go_on_natively(), PyRef();
+    stopped_ = is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
+    if (stopped_) return time_.stop(), go_on_natively(), PyRef();
     put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
     PyObject* const given = PyDict_GetItemString(piece_->given_kwargs(), "value");
     return given != value ? PyRef::borrow(given) : PyRef();
@@ -134,7 +139,6 @@ class CaptureRun final : public PieceMaker {
     session_->remove_symbols_of_frames();  // that C code had taken when the capture ended
     cresset_eval_leave(activation, CRESSET_LEAVE_ALL);
     no_collection_.reset();
-    replacements_.reset();
     rest_.emplace(request_.compiled, /*of_capture=*/true);
   }
 
@@ -182,13 +186,6 @@ class CaptureRun final : public PieceMaker {
     return result ? without_symbols(std::move(result)) : std::move(result);
   }
 
-  // A name of one of torch's modules, which its code has put back when an exception passed: how deep transforms are.
-  static bool is_counter_of_torch(const Write& write) {
-    if (write.kind != Write::Kind::Item || !PyDict_Check(write.owner.get())) return false;
-    PyObject* const name = PyDict_GetItemString(write.owner.get(), "__name__");
-    return name != nullptr && PyUnicode_Check(name) && std::string_view(utf8(name)).starts_with("torch.");
-  }
-
   // Inside of a transform of torch.func, and of autograd's engine there, something wants plain sizes: the call raised
   // what eager does not. As long as it has done nothing it may begin again.
   bool may_begin_again() {
@@ -223,6 +220,7 @@ class CaptureRun final : public PieceMaker {
   bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
     auto piece = std::make_unique<Piece>(*options_, std::move(variant), request_.profile);
     HooksOfCall::begin_piece(home_);
+    if (piece_ != nullptr) NoCollection::again();
     bridge::Capture& capture = piece->capture();
     for (const ModuleGuards::NamedTensor& t : request_.names.tensors())
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
@@ -261,6 +259,7 @@ class CaptureRun final : public PieceMaker {
     retired_.push_back(std::move(piece_));
     piece_ = std::move(piece);
     begun_ = capture.done();
+    known_ = how_much_is_known();
     if (!taken || session_ == nullptr) return taken;
     session_->begin(piece_->variant()->facts, capture);
     if (home_ != nullptr)
@@ -285,15 +284,15 @@ class CaptureRun final : public PieceMaker {
     scope_ = &scope;
     CompilingFlag compiling;
     compiling_ = &compiling;
-    replacements_.emplace(session_.get());
     if (session_ != nullptr) {
-      const PyRef compiler = import_module("torch.compiler");
-      session_->ignore(PyModule_GetDict(compiler.get()), "_is_compiling_flag");
+      ignore_bookkeeping(*session_);
       session_->ignore(HooksOfCall::counter(), "next_id");
     }
+    std::optional<SubstitutedCalls> traced;
+    if (session_ == nullptr) traced.emplace();
     PyRef result = go();
+    traced.reset();
     rest_.reset();
-    replacements_.reset();
     scope_ = nullptr;
     compiling_ = nullptr;
     return result;
@@ -405,9 +404,13 @@ class CaptureRun final : public PieceMaker {
     note_generators();
     if (home_ != nullptr && !is_repeated_ && !piece_->variant()->raised)
       home_->insert(home_->begin(), piece_->variant());
+    if (home_ != nullptr && !is_repeated_)
+      worth_->captured((!piece_->refused() && !piece_->variant()->raised) || how_much_is_known() != known_);
     home_ = nullptr;
     is_repeated_ = false;
   }
+
+  size_t how_much_is_known() const { return request_.compiled.feedback().size() + varying_->size(); }
 
   // Of a piece that found some in state nothing is kept.
   void note_generators() {
@@ -578,9 +581,6 @@ class CaptureRun final : public PieceMaker {
     if (!variant.after.reachable_from(variant.state)) return kInModes;
     piece_->begin_recipes(session_.get());
     RecipeBuilder& recipes = piece_->recipes();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames.contents.get()); ++i)
-      if (PyObject* frame = PyTuple_GET_ITEM(frames.contents.get(), i); PyTuple_Check(frame))
-        recipes.running_functions.insert(PyTuple_GET_ITEM(frame, 0));
     variant.next.point = point_at(frames.place);
     variant.next.point->plain_sizes |= std::exchange(plainly_, false);
     variant.next.operation = op.kept();
@@ -608,11 +608,7 @@ class CaptureRun final : public PieceMaker {
   void run_record(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run) {
     const py::gil_scoped_acquire gil;
     std::optional<CompilingFlag> compiling;
-    std::optional<Replacements> replacements;
-    if (scope_ == nullptr) {
-      compiling.emplace();
-      replacements.emplace(session_.get());
-    }
+    if (scope_ == nullptr) compiling.emplace();
     RecordRun seen;
     const auto learn = [&] {
       const SetAside raised;
@@ -671,11 +667,12 @@ class CaptureRun final : public PieceMaker {
   bool begin_next(const Break& last, PyObject* frames, PyObject* kwargs) {
     const std::shared_ptr<Point> point = last.point;
     is_repeated_ = false;
-    const bool mine = request_.turn.take() || wait_for(request_.turn);
+    const bool mine = !left_to_others(frames, kwargs) && (request_.turn.take() || wait_for(request_.turn));
     std::shared_ptr<Variant> variant = mine ? new_successor(last, frames, kwargs) : nullptr;
     if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;
     varying_ = &point->varying;
+    worth_ = &point->worth;
     options_ = point->plain_sizes ? &plain_options_ : &request_.options;
     if (!open(std::move(variant), frames, kwargs)) return keep_piece(), request_.turn.give(), false;
     piece_->is_repeated = is_repeated_;
@@ -687,20 +684,12 @@ class CaptureRun final : public PieceMaker {
   // reached in this call; but not without end.
   std::shared_ptr<Variant> new_successor(const Break& last, PyObject* frames, PyObject* kwargs) {
     const TorchState state = TorchState::now();
-    CallLeaves leaves;
     for (const std::shared_ptr<Variant>& known : last.point->successors) {
-      leaves.clear();
-      const bool fits = known->state == state && match(known->args, frames, leaves, nullptr) &&
-                        match(known->kwargs, kwargs, leaves, nullptr) && known->facts.holds(nullptr) &&
-                        known->facts.gather(leaves, nullptr);
-      std::vector<int64_t> symbols(known->symbol_count);
-      if (!fits ||
-          (known->entry != nullptr && !known->entry->matches(leaves.tensors, leaves.ints, symbols.data(), nullptr)))
-        continue;
+      if (!begins_with(*known, state, frames, kwargs)) continue;
       if (!known->eager_reason.empty())
         CRESSET_LOG(Recompiles,
                     request_.name + ": goes on natively from " + last.point->place.text() + ": " + known->eager_reason);
-      if (!known->eager_reason.empty() || ++repeated_ > kMostRepeated) return nullptr;
+      if (!known->eager_reason.empty() || ++repeated_ > threshold::kRepeated) return nullptr;
       is_repeated_ = true;
       break;
     }
@@ -730,7 +719,6 @@ class CaptureRun final : public PieceMaker {
   const CompileOptions* options_ = &request_.options;  // of the piece that is open
   bool plainly_ = false;                               // the next piece
   std::optional<NoCollection>& no_collection_;
-  std::optional<Replacements> replacements_;
   std::optional<NativeRest> rest_;  // once CPython has the frames
   Young young_;
   std::unique_ptr<Session> session_;  // of the evaluator
@@ -742,10 +730,11 @@ class CaptureRun final : public PieceMaker {
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;
   Varying* varying_ = &request_.varying;
+  Worth* worth_ = nullptr;  // of the point where the piece begins
+  size_t known_ = 0;        // how much was, then
   bridge::Capture::Done begun_;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
   const OuterHandled outer_;
-  static constexpr int kMostRepeated = 1024;
   int repeated_ = 0;          // pieces that only lead to what follows them
   bool is_repeated_ = false;  // the open piece
   static constexpr const char* kInModes = "inside a change of torch's modes";
@@ -772,6 +761,7 @@ static PyRef captured(const CaptureRequest& request, F&& go) {
     result = go(run);
     variants = run.variants();
   }
+  forget_looks();
   if (hooks.number_those_that_stay())
     for (const std::shared_ptr<Variant>& variant : variants) {
       variant->next = {};

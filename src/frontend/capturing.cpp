@@ -1,5 +1,7 @@
 #include "frontend/capturing.h"
 
+#include <torch/csrc/autograd/anomaly_mode.h>
+
 #include <utility>
 
 #include "frontend/session.h"
@@ -13,6 +15,8 @@ thread_local bool capturing = false;
 }  // namespace
 
 bool is_capturing() { return capturing; }
+
+bool is_watched() { return cresset_eval_is_watched() != 0 || torch::autograd::AnomalyMode::is_enabled(); }
 
 Capturing::Capturing() { set_up_capturing(), capturing = true; }
 Capturing::~Capturing() { capturing = false; }

@@ -8,6 +8,8 @@ namespace cresset::frontend {
 class Session;
 
 bool is_capturing();
+// By a tracer, or by torch.autograd.detect_anomaly: calls run natively then.
+bool is_watched();
 
 // For as long as it lives, it is. Throws PythonError.
 class Capturing {

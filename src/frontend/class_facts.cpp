@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "frontend/eval/class_version.h"
+#include "frontend/kept_for_good.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_facts.h"
 
@@ -182,6 +183,7 @@ bool ClassFacts::counts(const Type& fact, const Namespace& then, PyObject* key) 
   const PyRef kept = interned(key);  // a class that type() made has the keys that it was given
   PyObject* const name = kept.get();
   if (elsewhere_.count({then.type.get(), name}) != 0) return false;
+  if (is_kept_in_class(name)) return false;
   if (fact.makes_instances || fact.names.count(name) != 0) return true;
   return is_special_name(name) && !is_about_making(name);
 }

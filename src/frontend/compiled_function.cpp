@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -16,8 +17,11 @@
 #include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
 #include "frontend/capture_run.h"
+#include "frontend/capturing.h"
 #include "frontend/errors.h"
 #include "frontend/late_iterators.h"
+#include "frontend/other_tracers.h"
+#include "frontend/pins.h"
 #include "frontend/released_inputs.h"
 #include "frontend/replay.h"
 #include "frontend/session.h"
@@ -65,6 +69,36 @@ void note_recompile(const std::string& line) {
   CRESSET_LOG(Recompiles, line);
 }
 
+constexpr uint64_t kHash = 0x9E3779B97F4A7C15;
+
+uint64_t mixed(uint64_t hash, uint64_t value) { return (hash ^ (value + kHash + (hash << 6) + (hash >> 2))) * kHash; }
+
+// What cache entries tell tensors apart by, without sizes; 0 where they have none that could be compared.
+uint64_t kinds_of(const CallLeaves& leaves) {
+  uint64_t hash = kHash + leaves.tensors.size();
+  for (const at::Tensor& t : leaves.tensors) {
+    if (!t.defined() || t.layout() != c10::kStrided || t.is_nested()) return 0;
+    hash = mixed(hash, static_cast<uint64_t>(t.scalar_type()) << 8 | static_cast<uint64_t>(t.dim()));
+    hash = mixed(hash, t.requires_grad() ? 1 : 0);
+  }
+  return hash | 1;
+}
+
+uint64_t sizes_of(const CallLeaves& leaves) {
+  uint64_t hash = kHash;
+  for (const at::Tensor& t : leaves.tensors)
+    for (const int64_t size : t.sizes()) hash = mixed(hash, static_cast<uint64_t>(size));
+  for (const int64_t number : leaves.ints) hash = mixed(hash, static_cast<uint64_t>(number));
+  return hash | 1;
+}
+
+// Whether the few programs of loops that there are have served calls enough for another one.
+bool serve_many(const Variants& variants, const Worth& worth) {
+  constexpr int64_t kMost = 4, kServedForEach = 3;
+  const auto loops = std::count_if(variants.begin(), variants.end(), [](const auto& v) { return v->loops_of != 0; });
+  return loops < kMost && worth.served >= kServedForEach * loops;
+}
+
 // Once for each function: such calls may be many.
 void note_watched(const std::string& name) {
   const std::string line = name + ": " + kWatched;
@@ -103,7 +137,7 @@ bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* arg
                               std::string* why) const {
   ++live_totals().variants_checked;
   found.leaves.clear();
-  if (v.state != state) {
+  if (v.state != state || !are_alive(v.modes)) {
     if (why != nullptr) *why = difference(v.state, state);
     return false;
   }
@@ -115,6 +149,10 @@ bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* arg
     return false;
   }
   if (v.entry == nullptr) return true;
+  if (state.in_dual_level() && v.entry->any_tangent(found.leaves.tensors)) {
+    if (why != nullptr) *why = "a tensor has a tangent (torch.autograd.forward_ad)";
+    return false;
+  }
   found.symbols.resize(v.symbol_count);
   return v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why);
 }
@@ -127,7 +165,7 @@ bool CompiledFunction::find_likely(const CallHints& hints, const TorchState& sta
   for (const std::weak_ptr<Variant>& one : likely) {
     std::shared_ptr<Variant> v = one.lock();
     if (v == nullptr || !serves(*v, state, args, kwargs, found, nullptr)) continue;
-    v->used = ++clock_;
+    v->used = ++clock_, v->has_served = true;
     found.variant = std::move(v);
     return true;
   }
@@ -146,7 +184,7 @@ CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints
       why = nullptr;
       continue;
     }
-    v->used = ++clock_;
+    v->used = ++clock_, v->has_served = true;
     if (many) hints.put(args, kwargs, v);
     const auto here = std::find(among.begin(), among.end(), v);
     if (here != among.end()) std::rotate(among.begin(), here, here + 1);
@@ -170,6 +208,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
                                                    bridge::CaptureTurn& turn, PyRef& result) {
   auto variant = std::make_shared<Variant>();
   variant->state = state;
+  variant->modes = modes_now();
   const std::string name = name_of(function_.get());
   // Not kept: nothing tells such calls apart.
   const auto run_eagerly = [&](std::string why) {
@@ -204,17 +243,21 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   ModuleGuards& modules = options_.evaluate ? names : variant->modules;
   modules.add_reachable(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
+  begin_loops();
+  const size_t known = how_much_is_known();
   result = capture_call(request(modules, turn), variant, args, kwargs);
   if (plain_sizes_ && options_.dynamic) {
     options_.dynamic = options_.auto_dynamic = false;
     if (!result && PyErr_Occurred() == nullptr) return capture(state, args, kwargs, turn, result);
   }
+  note_worth(*variant, known);
   if (!variant->eager_reason.empty()) {
     variant->wants_gradients = requires_grad(leaves) && variant->eager_reason.starts_with(kGradientsAreWanted);
     record_break(*variant, name);
     ++live_totals().eager_calls;
   }
   if (variant->rejected != nullptr) rejected_.push_back(std::move(*std::exchange(variant->rejected, nullptr)));
+  if (variant->entry != nullptr && variant->next.point == nullptr && met_loops()) variant->loops_of = kinds_of(leaves);
   const bool failed = variant->raised || (!variant->eager_reason.empty() && !result);
   if (!failed) keep(variant, name);  // after bad input the next call may be good
   return variant;
@@ -420,12 +463,14 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   kwargs = outcome(value.get(), exception.get());
   next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
   bridge::CaptureTurn turn;
-  const bool is_watched = cresset_eval_is_watched() != 0;
-  if (!is_watched)
+  const bool is_traced = left_to_others(args.get(), kwargs.get());
+  const bool watched = is_watched() || is_traced;
+  if (!watched)
     find_or_take(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write, turn, next);
   point->worth.served += next.variant != nullptr;
+  const bool rests = next.variant == nullptr && point->worth.rests();
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
-  if (next.variant == nullptr && !is_watched && turn.take()) {
+  if (next.variant == nullptr && !watched && !rests && turn.take()) {
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
       const ModuleGuards no_names;
       return capture_from(request(no_names, turn), point, std::move(fresh), std::move(args), value.get(),
@@ -434,7 +479,9 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   }
   const auto why = [&]() -> std::string {
     if (next.variant != nullptr) return next.variant->eager_reason;
-    if (is_watched) return kWatched;
+    if (is_traced) return "another tracer is at work";
+    if (watched) return kWatched;
+    if (rests) return "nothing came of the captures before";
     return turn.take() ? "no further piece can begin there" : "another thread is capturing";
   };
   CRESSET_LOG(Recompiles, name() + ": goes on natively from " + point->place.text() + ": " + why());
@@ -490,6 +537,14 @@ struct InCall {
 
 bool inside_compiled_call() { return calls_in_progress != 0; }
 
+// Of what goes on at every call, but for modules inside of such a function.
+void CompiledFunction::warn_eager(bool& warned, const std::string& why) const {
+  if (warned || calls_in_progress > 1) return;
+  warned = true;
+  PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "cresset: %s runs eagerly: %s", name().c_str(), why.c_str());
+  PyErr_Clear();
+}
+
 PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   std::optional<OutOfCapture> out;
   if (NativeRest::in_capture())
@@ -498,9 +553,21 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
   ++live_totals().calls;
   const InCall in_call;
+  const UseFeedback learning(feedback_);
   const NoNativeRest compiled;
   HANDLE_TH_ERRORS
+  if (PyObject* const result = serve(args, nargsf, kwnames)) return result;
+  throw python_error();  // what C++ code has warned of is told with the exception set aside
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
+    if (traced_by_others()) return call_eager(args, nargsf, kwnames);
+    if (torch::autograd::AnomalyMode::is_enabled()) {
+      warn_eager(warned_anomaly_, "torch.autograd.detect_anomaly is on, which looks at every operator's gradient");
+      return call_eager(args, nargsf, kwnames);
+    }
     if (race_.runs_eagerly()) return run_in_race(args, nargsf, kwnames);
     const auto began = race_.start();
     const Packed packed = pack(args, nargsf, kwnames);
@@ -511,8 +578,18 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     bridge::CaptureTurn turn;
     if (found.variant == nullptr && captures_in_vain())
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
+    if (found.variant == nullptr && hold_stand_ins(packed.args.get(), packed.kwargs.get()))
+      return call_eager(args, nargsf, kwnames);
+    if (found.variant == nullptr)
+      if (const uint64_t sizes = sizes_of_loop(state, packed.args.get(), packed.kwargs.get()))
+        if (!serve_many(variants_, worth_) && !loops_.pays(sizes))
+          return run_loop(sizes, packed.args.get(), packed.kwargs.get());
     if (found.variant == nullptr && options_.evaluate && cresset_eval_is_watched()) {
       note_watched(name());
+      return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
+    }
+    if (found.variant == nullptr && !options_.fullgraph && packs_saved_tensors()) {
+      note_packing();
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
     }
     if (!find_or_take(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), turn_to_write, turn, found)) {
@@ -523,6 +600,7 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     turn.give();
     if (!found.variant->eager_reason.empty()) {
       if (options_.fullgraph) return refuse_break(*found.variant);
+      if (found.variant->wants_gradients) warn_eager(warned_gradients_, found.variant->eager_reason);
       return call_eager(args, nargsf, kwnames);
     }
     size_t pieces = 1;
@@ -534,12 +612,35 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   } catch (const PythonError&) {
     return nullptr;
   }
-  END_HANDLE_TH_ERRORS
+}
+
+size_t CompiledFunction::how_much_is_known() const { return feedback_.size() + varying_.size() + inference_apart_; }
+
+// Whether a later call can be served by what was captured, or captured otherwise.
+void CompiledFunction::note_worth(const Variant& variant, size_t known_before) {
+  worth_.captured((variant.eager_reason.empty() && !variant.raised) || how_much_is_known() != known_before);
+  if (options_.fullgraph || !worth_.is_in_vain() || std::exchange(warned_vain_, true)) return;
+  const SetAside raised;
+  const bool is_useful = variant.eager_reason.empty() && !variant.raised;
+  warn_in_vain(name(),
+               is_useful ? "no later call was like one that was captured. " + misses_.worst() : variant.eager_reason);
+}
+
+void CompiledFunction::note_packing() {
+  if (std::exchange(warned_packing_, true)) return;
+  live_totals().break_reasons.push_back(name() + ": " + kPacking);
+  PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "cresset: %s: %s: such calls run eagerly.", name().c_str(), kPacking);
+  PyErr_Clear();
 }
 
 // Whether calls like those before would go on compiling programs that serve no other.
 bool CompiledFunction::captures_in_vain() {
-  if (options_.fullgraph || !worth_.exhausted()) return false;
+  if (options_.fullgraph) return false;
+  if (worth_.rests()) {
+    CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: nothing came of the captures before");
+    return true;
+  }
+  if (!worth_.exhausted()) return false;
   CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: too many variants served no other call");
   if (std::exchange(warned_worth_, true)) return true;
   const std::string worst = misses_.worst();
@@ -571,6 +672,36 @@ PyObject* CompiledFunction::run_in_race(PyObject* const* args, size_t nargsf, Py
   return result.release();
 }
 
+uint64_t CompiledFunction::sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const {
+  if (options_.fullgraph) return 0;
+  CallLeaves leaves;
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    const std::shared_ptr<Variant> v = variants_[i];  // checks may run Python code
+    if (v->loops_of == 0 || v->state != state) continue;
+    leaves.clear();
+    if (match(v->args, args, leaves, nullptr) && match(v->kwargs, kwargs, leaves, nullptr) && v->facts.holds(nullptr) &&
+        v->facts.gather(leaves, nullptr) && kinds_of(leaves) == v->loops_of)
+      return sizes_of(leaves);
+  }
+  return 0;
+}
+
+PyObject* CompiledFunction::run_loop(uint64_t sizes, PyObject* args, PyObject* kwargs) {
+  const auto began = SizeLoops::Clock::now();
+  PyRef result = PyRef::steal(natively(nullptr, {}, args, kwargs));
+  if (!result || !loops_.ran_eagerly(sizes, SizeLoops::Clock::now() - began)) return result.release();
+  const std::string why = name() + ": a loop over sizes, of which each needs a program of its own";
+  CRESSET_LOG(Recompiles, why + ": calls run eagerly until their sizes have come often enough");
+  live_totals().break_reasons.push_back(why);
+  PyErr_WarnFormat(
+      PyExc_RuntimeWarning, 1,
+      "cresset: %s: calls of sizes that come seldom run eagerly. Where the loop can be an operator of torch's, "
+      "a program is for all sizes.",
+      why.c_str());
+  PyErr_Clear();
+  return result.release();
+}
+
 PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs,
                                        bridge::CaptureTurn& turn) {
   if (!variants_.empty()) {
@@ -580,7 +711,9 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
     misses_.note(why);
   }
   PyRef result;
+  const auto began = SizeLoops::Clock::now();
   const std::shared_ptr<Variant> variant = capture(state, args, kwargs, turn, result);
+  if (variant->loops_of != 0) loops_.compiled(SizeLoops::Clock::now() - began);
   if (result && options_.fullgraph && !variant->eager_reason.empty()) return refuse_break(*variant);
   return result.release();
 }
@@ -599,11 +732,15 @@ void CompiledFunction::clear_variants() {
   rejected_.clear();
   points_.clear();
   varying_ = {};
+  feedback_.clear();
+  inference_apart_ = false;
   hints_.clear();
   misses_.clear();
   inner_modules_.clear();
   worth_ = {};
+  warned_vain_ = warned_packing_ = false;
   race_ = {};
+  loops_ = {};
 }
 
 int CompiledFunction::visit(visitproc visit, void* arg) const {
@@ -618,6 +755,7 @@ int CompiledFunction::visit(visitproc visit, void* arg) const {
   };
   if (const int r = all(variants_)) return r;
   if (const int r = varying_.visit(visit, arg)) return r;
+  if (const int r = feedback_.visit(visit, arg)) return r;
   if (const int r = inner_modules_.visit(visit, arg)) return r;
   for (const std::shared_ptr<Point>& point : points_) {
     for (const Place::Frame& frame : point->place.frames) Py_VISIT(frame.code.get());
@@ -628,6 +766,7 @@ int CompiledFunction::visit(visitproc visit, void* arg) const {
 }
 
 int Variant::visit(visitproc visit, void* arg) const {
+  for (const PyRef& mode : modes) Py_VISIT(mode.get());
   if (const int r = frontend::visit(args, visit, arg)) return r;
   if (const int r = frontend::visit(kwargs, visit, arg)) return r;
   if (const int r = frontend::visit(result, visit, arg)) return r;

@@ -10,6 +10,7 @@
 
 #include "bridge/capture_turn.h"
 #include "frontend/eager_race.h"
+#include "frontend/feedback.h"
 #include "frontend/gone_models.h"
 #include "frontend/inner_modules.h"
 #include "frontend/limits.h"
@@ -57,12 +58,14 @@ class CompiledFunction {
   const Points& points() const { return points_; }
   const std::vector<RejectedSizes>& rejected() const { return rejected_; }
   const CompileOptions& options() const { return options_; }
+  const Feedback& feedback() const { return feedback_; }
   // Nanoseconds that it takes to find the variant that serves such a call, on average; negative when none does.
   double check_ns(PyObject* args, PyObject* kwargs, int64_t count);
   int visit(visitproc visit, void* arg) const;
 
  private:
   friend int64_t drop_of_gone_models();
+  PyObject* serve(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   PyObject* refuse_break(const Variant& variant) const;  // fullgraph=True: sets CaptureError
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   struct Found;
@@ -89,7 +92,14 @@ class CompiledFunction {
   CaptureRequest request(const ModuleGuards& names, bridge::CaptureTurn& turn);  // names: of parameters
   std::string name() const;
   bool captures_in_vain();
+  void warn_eager(bool& warned, const std::string& why) const;                     // once
+  size_t how_much_is_known() const;
+  void note_worth(const Variant& variant, size_t known_before);
+  void note_packing();
   PyObject* run_in_race(PyObject* const* args, size_t nargsf, PyObject* kwnames);  // eagerly
+  // A call that no variant serves: its sizes, where a variant of a loop over sizes would serve it but for them; else 0.
+  uint64_t sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const;
+  PyObject* run_loop(uint64_t sizes, PyObject* args, PyObject* kwargs);  // eagerly
   void forget(Variants& among, const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
   // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.
   std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn,
@@ -104,14 +114,17 @@ class CompiledFunction {
   Points points_;
   bool inference_apart_ = false, plain_sizes_ = false;
   Varying varying_;
+  Feedback feedback_;
   CallHints hints_;
   Misses misses_;
   Worth worth_;
   EagerRace race_;
+  SizeLoops loops_;
   InnerModules inner_modules_;
   std::recursive_timed_mutex turns_;  // of threads, to change state (write_turn.h)
   uint64_t clock_ = 0;                // calls served
-  bool warned_limit_ = false, warned_worth_ = false, warned_race_ = false;
+  bool warned_limit_ = false, warned_worth_ = false, warned_vain_ = false, warned_packing_ = false,
+       warned_race_ = false, warned_anomaly_ = false, warned_gradients_ = false;
 };
 
 // Whether a compiled function is at work on this thread.

@@ -5,7 +5,9 @@
 #include <torch/csrc/utils/python_symnode.h>
 
 #include <array>
+#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "base/address_table.h"
 #include "bridge/capture.h"
@@ -14,11 +16,12 @@
 #include "frontend/equivalents.h"
 #include "frontend/hook_numbers.h"
 #include "frontend/inner_modules.h"
-#include "frontend/no_collection.h"
 #include "frontend/number_operators.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
+#include "frontend/substitutes.h"
 #include "frontend/symbols.h"
 #include "frontend/wrapper_tensors.h"
 #include "sym/explain.h"
@@ -57,6 +60,11 @@ PyObject* guarded(F&& f) {
     return nullptr;
   }
   END_HANDLE_TH_ERRORS
+}
+
+PyObject* note_reentrant(PyObject*, PyObject*) {
+  if (bridge::Capture* const capture = open_capture()) capture->counters.reentrant = true;
+  Py_RETURN_NONE;
 }
 
 PyObject* is_compiling(PyObject*, PyObject*) { return PyBool_FromLong(open_capture() != nullptr); }
@@ -213,11 +221,6 @@ PyObject* computed(PyObject*, PyObject* args) {
   return number ? number.release() : Py_NewRef(Py_None);
 }
 
-PyObject* collects(PyObject*, PyObject* wanted) {
-  if (wanted == Py_None) return PyBool_FromLong(user_collects());
-  return set_user_collects(wanted == Py_True), Py_NewRef(Py_None);
-}
-
 // In the middle of a piece it is a call, which may end the piece.
 PyObject* assign(PyObject*, PyObject* args) {
   PyObject *owner, *name, *value;
@@ -243,22 +246,12 @@ PyObject* note_hook(PyObject*, PyObject* args) {
   });
 }
 
-// (original, what stands among the builtins, function to be called with symbolic numbers)
+// (builtin, function to be called with symbolic numbers)
 PyObject* set_stand_in(PyObject*, PyObject* args) {
-  PyObject *original, *stand_in, *function;
-  if (PyArg_ParseTuple(args, "OOO!", &original, &stand_in, &PyFunction_Type, &function) == 0) return nullptr;
-  if (cresset_eval_stands_in(stand_in, original) == 0) return PyErr_SetString(PyExc_ValueError, "too many"), nullptr;
+  PyObject *original, *function;
+  if (PyArg_ParseTuple(args, "OO!", &original, &PyFunction_Type, &function) == 0) return nullptr;
   frontend::call_for_symbols(original, function);
   return Py_NewRef(Py_None);
-}
-
-PyObject* set_originals(PyObject*, PyObject* rows) {
-  try {
-    frontend::set_originals(rows);
-    return Py_NewRef(Py_None);
-  } catch (const PythonError&) {
-    return nullptr;
-  }
 }
 
 PyObject* awaited = nullptr;              // a dictionary: what marks functions of a module, by its name; under the GIL
@@ -277,7 +270,11 @@ PyObject* allow(PyObject*, PyObject* callable) {
   return Py_NewRef(Py_None);
 }
 
+PyObject* mark(PyObject* module, PyObject* args);  // below, with what they know
+PyObject* mark_of(PyObject* module, PyObject* function);
+
 PyMethodDef functions[] = {
+    {"note_reentrant", note_reentrant, METH_NOARGS, "A reentrant checkpoint takes part in the gradients."},
     {"is_compiling", is_compiling, METH_NOARGS, "Whether the program around this call is being captured."},
     {"end_piece", end_piece, METH_O, "Ends what is being captured here, for the reason that is given."},
     {"_begin_tangents", begin_tangents, METH_NOARGS,
@@ -294,7 +291,17 @@ PyMethodDef functions[] = {
     {"_hide_frames", hide_frames, METH_O, "Frames of this code are passed over where Python looks at the stack."},
     {"_use_equivalents", use_equivalents, METH_VARARGS, "What is evaluated in the place of builtins."},
     {"_use_loops", use_loops, METH_O, "What is evaluated in the place of itertools in the head of a loop."},
-    {"_substitute", substitute, METH_VARARGS, "What the user wants to be evaluated in the place of a C function."},
+    {"_substitute", substitute, METH_VARARGS,
+     "(original, function[, self]): what is called in the place of a function, of the method of that object alone."},
+    {"_asks_compiling", asks_compiling, METH_O, "The function that is true while a program is captured."},
+    {"_exchange_compiling", exchange_compiling, METH_O,
+     "Whether torch.compiler.is_compiling() is true in this thread, as a number; the given one takes its place."},
+    {"_bookkeeping", bookkeeping, METH_VARARGS,
+     "(owner, name, is_counter) of what is no state of the program's: neither reads nor next() count."},
+    {"_use_numbers", use_numbers, METH_VARARGS, "The classes of symbolic ints, floats and bools of captures."},
+    {"_adopt", adopt_object, METH_O, "The object, whose numbers are of these classes from now on."},
+    {"_mark", mark, METH_VARARGS, "(function, why): it is called natively (None), or kept out for that reason."},
+    {"_mark_of", mark_of, METH_O, "(None,) or (why,) of a function that is marked; None of others."},
     {"_use_form", use_form, METH_VARARGS, "What is evaluated in the place of a C function that is given symbols."},
     {"_form_in", form_in, METH_VARARGS, "Which module has the form of a C function, until that is wanted."},
     {"_mark_when_met", mark_when_met, METH_VARARGS,
@@ -309,8 +316,6 @@ PyMethodDef functions[] = {
      "A method of symbolic ints for this class, with the function that does what it does not."},
     {"_computed", computed, METH_VARARGS,
      "The symbol of what an operation on bits, a shift, a remainder gives of symbols; None where there is none."},
-    {"_collects", collects, METH_O,
-     "Whether garbage is collected where nothing is captured; of True or False: is now."},
     {"_assign", assign, METH_VARARGS, "owner.name = value"},
     {"_exchange_rest", exchange_rest, METH_O,
      "Whose native run this thread is in the middle of, as a number; 0: nobody's. The given one takes its place."},
@@ -318,8 +323,7 @@ PyMethodDef functions[] = {
     {"_note_hook", note_hook, METH_VARARGS,
      "(handle, weak references to its dictionaries) of a hook that the call registers."},
     {"_stand_in", set_stand_in, METH_VARARGS,
-     "What is called in the place of a builtin, where numbers may be symbolic."},
-    {"_set_originals", set_originals, METH_O, "(replacement, original) of what stands elsewhere while capturing."},
+     "(builtin, function): what is called in its place, where numbers may be symbolic."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -337,11 +341,41 @@ PyObject* function_of(PyObject* callable) {
   return found != nullptr ? found : callable;
 }
 
-// Its mark: (its own code, None or why it is kept out). On wrappers that were given the attributes of a marked
-// function, the code is another one: they are not marked.
-PyObject* mark_of(PyObject* function, PyObject* name) {
-  PyObject* attributes = PyFunction_Check(function) ? ((PyFunctionObject*)function)->func_dict : nullptr;
-  return attributes != nullptr ? PyDict_GetItemWithError(attributes, name) : nullptr;
+// How a function is to be called. Marks stand here, not on the function, which may be torch's or the user's.
+struct Mark {
+  PyRef function;  // weak
+  PyRef code;      // its own: a function that is given another one is another function
+  PyRef why;       // None: natively; a str: why it is kept out
+};
+
+// Under the GIL. By the address of the function, where another one may live by now.
+std::unordered_map<PyObject*, Mark>& marks() {
+  static auto& known = *new std::unordered_map<PyObject*, Mark>;
+  return known;
+}
+
+void forget_marks_of_gone() {
+  static size_t most = 1024;
+  if (marks().size() < most) return;
+  std::vector<Mark> gone;  // not in the middle of the table: what they hold may run Python code when it dies
+  std::erase_if(marks(), [&](auto& known) {
+    const bool is_gone = PyWeakref_GetObject(known.second.function.get()) == Py_None;
+    if (is_gone) gone.push_back(std::move(known.second));
+    return is_gone;
+  });
+  most = std::max<size_t>(1024, 2 * marks().size());
+}
+
+PyObject* mark(PyObject*, PyObject* args) {
+  PyObject *function, *why;
+  if (PyArg_ParseTuple(args, "O!O", &PyFunction_Type, &function, &why) == 0) return nullptr;
+  return guarded([&] {
+    Mark made{checked(PyWeakref_NewRef(function, nullptr)), PyRef::borrow(PyFunction_GET_CODE(function)),
+              PyRef::borrow(why)};
+    forget_marks_of_gone();
+    const Mark before = std::exchange(marks()[function], std::move(made));
+    return Py_NewRef(Py_None);
+  });
 }
 
 // Marks the functions of a module before the first of them is called: it need not be imported to be marked.
@@ -361,12 +395,26 @@ void meet(PyObject* function) {
   checked(PyObject_CallNoArgs(marks.get()));
 }
 
+// None, or why it is kept out; nullptr without a mark. Borrowed.
 PyObject* own_mark(PyObject* function) {
-  static PyObject* const name = PyUnicode_InternFromString("_cresset_native");
-  PyObject* mark = mark_of(function, name);
-  const bool own = mark != nullptr && PyTuple_CheckExact(mark) && PyTuple_GET_SIZE(mark) == 2 &&
-                   PyTuple_GET_ITEM(mark, 0) == PyFunction_GET_CODE(function);
-  return own ? PyTuple_GET_ITEM(mark, 1) : nullptr;
+  const auto found = marks().find(function);
+  if (found == marks().end()) return nullptr;
+  const Mark& mark = found->second;
+  if (PyWeakref_GetObject(mark.function.get()) != function) return nullptr;
+  return mark.code.get() == PyFunction_GET_CODE(function) ? mark.why.get() : nullptr;
+}
+
+// Torch's own, in the function's __dict__.
+bool is_disabled_by_torch(PyObject* function) {
+  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
+  PyObject* const attributes = PyFunction_Check(function) ? ((PyFunctionObject*)function)->func_dict : nullptr;
+  return attributes != nullptr && PyDict_GetItemWithError(attributes, name) == Py_True;
+}
+
+// (None,) or (why,) of a marked function, else None.
+PyObject* mark_of(PyObject*, PyObject* function) {
+  PyObject* const why = own_mark(function);
+  return why != nullptr ? PyTuple_Pack(1, why) : Py_NewRef(Py_None);
 }
 
 // Of torch's own, which it keeps from its own compiler when that is used first.
@@ -381,8 +429,7 @@ CallMode call_mode(PyObject* callable) {
   PyObject* function = function_of(callable);
   if (PyFunction_Check(function)) meet(function);
   if (PyObject* why = own_mark(function)) return why == Py_None ? CallMode::Native : CallMode::Disabled;
-  static PyObject* const torch_mark = PyUnicode_InternFromString("_torchdynamo_disable");
-  const bool marked = mark_of(function, torch_mark) == Py_True && !is_method_of_optimizers(function);
+  const bool marked = is_disabled_by_torch(function) && !is_method_of_optimizers(function);
   return marked ? CallMode::Disabled : CallMode::Evaluated;
 }
 

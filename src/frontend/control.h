@@ -8,7 +8,7 @@
 
 namespace cresset::frontend {
 
-// How a Python function asks to be called while a program is captured. It says so in its __dict__.
+// How a Python function is to be called while a program is captured, as a table says that is keyed by identity.
 enum class CallMode : uint8_t {
   Evaluated,
   Native,    // in CPython's evaluator, what it reads unseen; operators on tensors are captured

@@ -7,6 +7,7 @@
 
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -44,7 +45,7 @@ PyRef number_of_data(bridge::Capture& capture, PyObject* index) {
   capture.symbolic_numbers = before, capture.pins_given_numbers = as_guards;
   if (!numbers || numbers->size() != 1) return PyRef::borrow(index);
   py::object number = py::cast(bridge::SymNode::make_int(capture.env_ptr(), numbers->front()));
-  return PyRef::steal(number.release().ptr());
+  return PyRef::steal(adopt(number.release().ptr()));
 }
 
 }  // namespace

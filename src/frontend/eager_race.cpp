@@ -1,15 +1,18 @@
 #include "frontend/eager_race.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "frontend/thresholds.h"
 
 namespace cresset::frontend {
 namespace {
 
 // A call in fewer pieces is as good as its kernels.
-constexpr size_t kManyPieces = 32;
-// By then each outcome of the program's decisions has its piece, if it will ever have one.
-constexpr int64_t kWarm = 24, kPairs = 3;  // of calls that are timed in turns, since sizes may differ between calls
-constexpr int64_t kFirstRest = 256, kLongestRest = 1 << 16, kUntilNext = 1024;
+using threshold::kManyPieces;
+// By then each outcome of the program's decisions has its piece, if it will ever have one. Calls are timed in turns,
+// since sizes may differ between calls.
+using threshold::kWarm, threshold::kPairs, threshold::kFirstRest, threshold::kLongestEager, threshold::kUntilNext;
 
 int64_t since(EagerRace::Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(EagerRace::Clock::now() - start).count();
@@ -43,9 +46,28 @@ bool EagerRace::ran_eagerly(std::optional<Clock::time_point> start) {
   if (++eager_calls_ < kPairs) return false;
   const bool is_slower = compiled_ns_ > eager_ns_ + eager_ns_ / 2;
   if (!is_slower) return begin_again(kUntilNext), false;
-  rest_ = std::clamp(2 * rest_, kFirstRest, kLongestRest);
+  rest_ = std::clamp(2 * rest_, kFirstRest, kLongestEager);
   resting_ = rest_;
   return true;
+}
+
+namespace {
+
+constexpr int kPart = 2;             // of the time that compiling takes
+constexpr size_t kMostSizes = 4096;  // that are told apart
+constexpr size_t kManySizes = 8;
+
+}  // namespace
+
+bool SizeLoops::pays(uint64_t sizes) const {
+  const auto found = eager_.find(sizes);
+  return kPart * (found != eager_.end() ? found->second : Clock::duration{}) >= compile_;
+}
+
+bool SizeLoops::ran_eagerly(uint64_t sizes, Clock::duration took) {
+  if (eager_.size() >= kMostSizes && eager_.count(sizes) == 0) eager_.clear();
+  eager_[sizes] += took;
+  return eager_.size() >= kManySizes && !std::exchange(warned_, true);
 }
 
 void EagerRace::begin_again(int64_t calls_from_now) {

@@ -145,6 +145,12 @@ bool is_of_state(const Effect& effect) {
   return owner.kind == Recipe::Kind::Argument && PyLong_AsLong(PyTuple_GET_ITEM(owner.object.get(), 0)) == kStateRoot;
 }
 
+bool is_counter_of_torch(const Write& write) {
+  if (write.kind != Write::Kind::Item || !PyDict_Check(write.owner.get())) return false;
+  PyObject* const name = PyDict_GetItemString(write.owner.get(), "__name__");
+  return name != nullptr && PyUnicode_Check(name) && std::string_view(utf8(name)).starts_with("torch.");
+}
+
 int visit(const Effect& effect, visitproc visit, void* arg) {
   Py_VISIT(effect.key.get());
   if (const int r = frontend::visit(effect.owner, visit, arg)) return r;

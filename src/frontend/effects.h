@@ -35,6 +35,9 @@ void replay(const std::vector<Effect>& effects, Ingredients& with);
 
 int visit(const Effect& effect, visitproc visit, void* arg);
 
+// A name of one of torch's modules, which its code has put back when an exception passed: how deep transforms are.
+bool is_counter_of_torch(const Write& write);
+
 // What a write of an attribute has left with its owner itself, asked for by C code alone: of one that a descriptor in
 // Python keeps, nothing. Empty, perhaps with an exception: there is none.
 PyRef held_attribute(PyObject* owner, PyObject* name);

@@ -19,6 +19,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/special_calls.h"
 #include "frontend/special_cases.h"
+#include "frontend/substitutes.h"
 #include "frontend/symbols.h"
 #include "frontend/transforms.h"
 
@@ -40,7 +41,6 @@ struct Looped {
 };
 std::unordered_map<const void*, Looped> looped;        // by the class, or by the definition of a method of one
 std::unordered_map<PyObject*, PyObject*> for_symbols;  // what is called in the place of a builtin
-std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
 // What a form is evaluated for: symbolic numbers among the arguments, in lists, too; anything, where sizes of its
 // tensors are what the C code asks for; symbolic numbers that are arguments themselves, and tensors with sizes that
 // only data has; tensors without dimensions in the place of factors, which the C code would read.
@@ -120,7 +120,7 @@ PyObject* keyword(const CressetCall& call, std::string_view name) {
 // Whether sum() would take a list or a tuple for other things, because symbols are among them: numbers of numpy's,
 // whose operators are C code, and floats from CPython 3.12 on, which keeps what their rounding loses.
 bool sums_symbols(const CressetCall& call) {
-  static PyObject* const sum = PyDict_GetItemString(PyEval_GetBuiltins(), "sum");
+  static PyObject* const sum = module_attribute("builtins", "sum");
   PyObject* const items = call.args[0];
   if (call.callable != sum || (!PyList_CheckExact(items) && !PyTuple_CheckExact(items))) return false;
   std::vector<PyObject*> numbers(PySequence_Fast_ITEMS(items),
@@ -449,7 +449,7 @@ PyObject* descriptor_of(PyObject* callable) {
 }  // namespace
 
 PyObject* source_of_script(PyObject* callable) {
-  static PyObject* const type = module_attribute("torch._C", "ScriptFunction");
+  static PyObject* const type = private_attribute("torch._C", "ScriptFunction");
   if (!Py_IS_TYPE(callable, (PyTypeObject*)type)) return nullptr;
   static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_inline");  // where torch leaves it
   const PyRef source = PyRef::steal(PyObject_GetAttr(callable, name));
@@ -502,8 +502,6 @@ PyRef rows_of(const CressetActivation& activation, PyObject* tensor) {
 }
 
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
-  if (!substitutes.empty())
-    if (const auto found = substitutes.find(call.callable); found != substitutes.end()) return found->second;
   // sorted() in place of sorted() calls it with a method of a list of its own, add_note() itself what it stands for.
   if (cresset_hides_frames_of(activation.code) && (call.kwnames != nullptr || always_replaced(call))) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
@@ -574,15 +572,6 @@ PyObject* hide_frames(PyObject*, PyObject* code) {
   return Py_NewRef(Py_None);
 }
 
-PyObject* substitute(PyObject*, PyObject* args) {
-  PyObject *original, *function;
-  if (!PyArg_ParseTuple(args, "OO!", &original, &PyFunction_Type, &function)) return nullptr;
-  Py_INCREF(original);  // kept for good
-  substitutes[original] = Py_NewRef(function);
-  note_special_call(original);
-  return Py_NewRef(Py_None);
-}
-
 PyObject* form_in(PyObject*, PyObject* args) {
   PyObject *original, *module;
   int when;
@@ -615,7 +604,7 @@ PyObject* effect_of(PyObject*, PyObject* args) {
       {CEffect::SetsAttribute, "writes"}, {CEffect::GetsAttribute, "reads"},
       {CEffect::Outside, "piece ends"},
   };
-  if (substitutes.count(callable) != 0) return PyUnicode_FromString("substituted");
+  if (has_substitute(callable)) return PyUnicode_FromString("substituted");
   if (consumers.count(callable) != 0 || iterators.count(callable) != 0 || looped_for(callable) != nullptr)
     return PyUnicode_FromString("equivalent");
   try {

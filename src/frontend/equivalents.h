@@ -52,8 +52,6 @@ PyObject* use_equivalents(PyObject* module, PyObject* args);
 // _use_loops(rows): of itertools what is evaluated in the head of a loop: (callable, function, least and most
 // arguments, names of arguments).
 PyObject* use_loops(PyObject* module, PyObject* rows);
-// _substitute(original, function): what the user wants to be evaluated in the place of a C function.
-PyObject* substitute(PyObject* module, PyObject* args);
 // _use_form(original, function, when, varied): what is evaluated in the place of one of torch's C functions that is
 // given symbolic numbers (when: 0; 1: or any; 2: not in lists, or tensors with sizes that only data has; varied: such
 // as have varied, or sizes), where it has such parameters.

@@ -160,7 +160,7 @@ bool is_foreign(PyObject* object) {
 }
 
 bool is_inference_region(PyObject* object) {
-  static PyObject* const region = module_attribute("torch._C", "_InferenceMode");
+  static PyObject* const region = private_attribute("torch._C", "_InferenceMode");
   return (PyObject*)Py_TYPE(object) == region;
 }
 

@@ -16,11 +16,23 @@ std::unordered_set<CompiledFunction*>& live_functions() {
   return functions;
 }
 
+// How often each of those that may be gone is held by compiled functions.
 using Counts = std::unordered_map<PyObject*, Py_ssize_t>;
 
-// Notes in a Counts how often each model is held.
-int count_model(PyObject* object, void* counts) {
-  if (is_module(object)) ++(*static_cast<Counts*>(counts))[object];
+// Classes and modules are there for good, tensors of torch's own class are the program's.
+bool may_be_gone(PyObject* object) {
+  return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !PyType_Check(object) && !PyModule_Check(object) &&
+         !is_plain_tensor(object) && !is_enum_member(object);
+}
+
+int add_candidate(PyObject* object, void* counts) {
+  if (may_be_gone(object)) static_cast<Counts*>(counts)->try_emplace(object);
+  return 0;
+}
+
+int count_known(PyObject* object, void* counts) {
+  Counts& known = *static_cast<Counts*>(counts);
+  if (const auto found = known.find(object); found != known.end()) ++found->second;
   return 0;
 }
 
@@ -35,6 +47,14 @@ int visit_checked(const Variant& variant, visitproc visit, void* arg) {
   return variant.facts.visit(visit, arg);
 }
 
+// Calls that give another object there are to find one that varies, as if it had still been there.
+void learn_of_gone(const ArgSpec& spec, const std::unordered_set<PyObject*>& gone, Varying& varying) {
+  if (spec.kind == ArgSpec::Kind::Identity && gone.contains(spec.object.get()) && !is_module(spec.object.get()) &&
+      std::find(varying.objects.begin(), varying.objects.end(), spec.path) == varying.objects.end())
+    varying.objects.push_back(spec.path);
+  for (const ArgSpec& child : spec.children) learn_of_gone(child, gone, varying);
+}
+
 int64_t captures_since = 0, variants_then = 0;
 
 }  // namespace
@@ -44,29 +64,32 @@ void remove_live_function(CompiledFunction* function) { live_functions().erase(f
 
 int64_t drop_of_gone_models() {
   captures_since = variants_then = 0;
-  Counts held, checked;
+  Counts held;
   for (const CompiledFunction* function : live_functions()) {
-    function->visit(&count_model, &held);
     variants_then += static_cast<int64_t>(function->variants().size());
-    for (const auto& variant : function->variants()) visit_checked(*variant, &count_model, &checked);
+    for (const auto& variant : function->variants()) visit_checked(*variant, &add_candidate, &held);
   }
+  for (const CompiledFunction* function : live_functions()) held.erase(function->function());  // which is called
+  for (const CompiledFunction* function : live_functions()) function->visit(&count_known, &held);
   std::unordered_set<PyObject*> gone;
-  for (const auto& [model, _] : checked) {
-    const auto count = held.find(model);
-    if (count != held.end() && count->second == Py_REFCNT(model)) gone.insert(model);
-  }
+  for (const auto& [object, count] : held)
+    if (count == Py_REFCNT(object)) gone.insert(object);
   if (gone.empty()) return 0;
   Variants dropped;  // they die when all tables are in order again
-  const auto take = [&](Variants& among) {
+  const auto take = [&](Variants& among, Varying& varying) {
     const auto first = std::stable_partition(among.begin(), among.end(), [&](const auto& variant) {
       return variant.use_count() > 1 || visit_checked(*variant, &is_gone, &gone) == 0;
     });
+    for (auto variant = first; variant != among.end(); ++variant) {
+      learn_of_gone((*variant)->args, gone, varying);
+      learn_of_gone((*variant)->kwargs, gone, varying);
+    }
     dropped.insert(dropped.end(), first, among.end());
     among.erase(first, among.end());
   };
   for (CompiledFunction* function : live_functions()) {
-    take(function->variants_);
-    for (const std::shared_ptr<Point>& point : function->points_) take(point->successors);
+    take(function->variants_, function->varying_);
+    for (const std::shared_ptr<Point>& point : function->points_) take(point->successors, point->varying);
   }
   return static_cast<int64_t>(dropped.size());
 }

@@ -1,6 +1,6 @@
-// Variants of models that are gone. What a variant is held to by identity it keeps alive, lest another object come to
-// lie at that address; a model that nothing but compiled functions keeps no caller can pass any more: no later call has
-// it, and its variants go, and it with them.
+// Variants of models, and of other objects that calls were given, which are gone. What a variant is held to by identity
+// it keeps alive, lest another object come to lie at that address; one that nothing but compiled functions keeps no
+// caller can pass any more: no later call has it, and its variants go, and it with them.
 #pragma once
 
 #include <cstdint>

@@ -1,50 +1,41 @@
 #include "frontend/grown.h"
 
-#include <unordered_map>
-#include <unordered_set>
-
 #include "frontend/c_functions.h"
-#include "frontend/compiled_function.h"
+#include "frontend/feedback.h"
+#include "frontend/thresholds.h"
 
 extern "C" int cresset_asks_for_lists;  // eval/known.h, which is C
 
 namespace cresset::frontend {
 namespace {
 
-// Whether it is closed, or had better not be.
-std::unordered_map<PyObject*, bool>& lists() {
-  static auto& known = *new std::unordered_map<PyObject*, bool>;  // not destroyed after Python
-  return known;
+using Lists = ByObject<Feedback::Grown>;
+
+// nullptr: there are too many, or nobody learns.
+Feedback::Grown* known(PyObject* list) {
+  Feedback* const feedback = Feedback::current();
+  if (feedback == nullptr) return nullptr;
+  Lists& lists = feedback->grown;
+  if (lists.size() >= threshold::kMostObjects && lists.count(list) == 0) return nullptr;
+  return &lists.try_emplace(list, PyRef::borrow(list), Feedback::Grown{}).first->second.second;
 }
 
-// How many variants that were dropped had held it to another length.
-std::unordered_map<PyObject*, int>& dropped() {
-  static auto& times = *new std::unordered_map<PyObject*, int>;  // not destroyed after Python
-  return times;
+void close(PyObject* list) {
+  Feedback::Grown* const verdict = known(list);
+  if (verdict == nullptr || verdict->stays_open) return;
+  verdict->closed = any_has_grown = true;
+  cresset_asks_for_lists = 1;
 }
 
-std::unordered_set<PyObject*>& arguments() {
-  static auto& closed = *new std::unordered_set<PyObject*>;  // not destroyed after Python
-  return closed;
+// Those that nobody else holds any more.
+void let_go_of_gone(Lists& lists) {
+  std::vector<PyRef> gone;  // they die when the table is in order again
+  std::erase_if(lists, [&](auto& entry) {
+    if (Py_REFCNT(entry.first) > 1) return false;
+    gone.push_back(std::move(entry.second.first));
+    return true;
+  });
 }
-
-// How often a piece ended because a program looked into it, in the call that did so last.
-struct Looks {
-  int64_t call = -1;
-  int count = 0;
-};
-
-std::unordered_map<PyObject*, Looks>& looks() {
-  static auto& times = *new std::unordered_map<PyObject*, Looks>;  // not destroyed after Python
-  return times;
-}
-
-constexpr int kContents = 6;
-// Where a loop looks into it item after item, pieces without end cost more than a program for each length.
-constexpr int kLooks = 12;
-constexpr size_t kMost = 4096;
-
-void note_any() { any_has_grown = !lists().empty() || !arguments().empty(); }
 
 }  // namespace
 
@@ -55,61 +46,60 @@ void Contents::count(const StateFacts& facts) {
 void Contents::drop(const StateFacts& facts) {
   // Items that are others in a list of this length are inputs of the next variant.
   facts.each_grown([&](PyObject* list, bool other_length) {
-    if (!other_length) return;
-    if (dropped().size() < kMost || dropped().count(list) != 0) ++dropped()[list];
+    Feedback::Grown* const verdict = other_length ? known(list) : nullptr;
+    if (verdict != nullptr && ++verdict->dropped >= threshold::kContents) close(list);
   });
 }
 
 void Contents::note() const {
-  const auto close = [](PyObject* list, int times) {
-    if (times >= kContents && lists().size() < kMost) lists().emplace(list, true);
-  };
-  for (const auto& [list, times] : seen_) close(list, times);
-  for (const auto& [list, times] : dropped()) close(list, times);
-  note_any();
-  cresset_asks_for_lists = any_grown() ? 1 : 0;
+  for (const auto& [list, times] : seen_)
+    if (times >= threshold::kContents) close(list);
+  if (Feedback* const feedback = Feedback::current()) let_go_of_gone(feedback->grown);
 }
 
 bool any_has_grown = false;
 
 bool is_among_grown(PyObject* object) {
-  if (!is_container(object)) return false;  // no container: what lies where one was that is gone
-  if (arguments().count(object) != 0) return true;
-  if (lists().empty()) return false;
-  const auto found = lists().find(object);
-  return found != lists().end() && found->second;
+  const Feedback* const feedback = Feedback::current();
+  if (feedback == nullptr || !is_container(object)) return false;
+  if (feedback->of_call.closed.count(object) != 0) return true;
+  if (feedback->grown.empty()) return false;
+  const auto found = feedback->grown.find(object);
+  return found != feedback->grown.end() && found->second.second.closed;
+}
+
+bool any_grown_here() {
+  const Feedback* const feedback = Feedback::current();
+  return feedback != nullptr && !(feedback->grown.empty() && feedback->of_call.closed.empty());
 }
 
 void leave_growing(PyObject* object) {
-  if (arguments().erase(object) == 0) lists()[object] = false;
-  note_any();
+  Feedback* const feedback = Feedback::current();
+  if (feedback == nullptr || feedback->of_call.closed.erase(object) != 0) return;
+  if (Feedback::Grown* const verdict = known(object)) verdict->closed = false, verdict->stays_open = true;
 }
 
 bool may_end_a_piece(PyObject* object) {
-  if (looks().size() >= kMost && looks().count(object) == 0) return true;
-  Looks& known = looks()[object];
-  if (const int64_t call = live_totals().calls; known.call != call) known = {.call = call};
-  return ++known.count <= kLooks;
+  Feedback* const feedback = Feedback::current();
+  return feedback == nullptr || ++feedback->of_call.looks[object] <= threshold::kLooks;
 }
 
 void close_argument(PyObject* list) {
-  if (const auto found = looks().find(list); found != looks().end() && found->second.count > kLooks) return;
-  arguments().insert(list);
-  note_any();
+  Feedback* const feedback = Feedback::current();
+  if (feedback == nullptr) return;
+  const auto found = feedback->of_call.looks.find(list);
+  if (found != feedback->of_call.looks.end() && found->second > threshold::kLooks) return;
+  feedback->of_call.closed.insert(list);
+  any_has_grown = true;
   cresset_asks_for_lists = 1;
 }
 
 void forget_arguments() {
-  arguments().clear();
-  note_any();
-  cresset_asks_for_lists = lists().empty() ? 0 : 1;
+  if (Feedback* const feedback = Feedback::current()) feedback->of_call.closed.clear();
 }
 
-void forget_grown() {
-  lists().clear();
-  dropped().clear();
-  looks().clear();
-  forget_arguments();
+void forget_looks() {
+  if (Feedback* const feedback = Feedback::current()) feedback->of_call = {};
 }
 
 }  // namespace cresset::frontend

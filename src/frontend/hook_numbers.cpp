@@ -31,7 +31,7 @@ void rename_key(PyObject* dictionary, PyObject* key, PyObject* number) {
 thread_local HooksOfCall* HooksOfCall::current_ = nullptr;
 
 PyObject* HooksOfCall::counter() {
-  static PyObject* const type = module_attribute("torch.utils.hooks", "RemovableHandle");
+  static PyObject* const type = private_attribute("torch.utils.hooks", "RemovableHandle");
   return type;
 }
 

@@ -13,6 +13,7 @@
 #include "frontend/eval/watched_calls.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
+#include "frontend/thresholds.h"
 #include "frontend/transforms.h"
 
 namespace cresset::frontend {
@@ -23,8 +24,7 @@ thread_local bool rest_of_capture = false;
 vectorcallfunc original_call = nullptr;  // of torch.nn.Module.__call__, once that is ours
 
 // Rests of the function after which a module that was not called in them is let go of.
-constexpr int64_t kForgottenAfter = 16;
-constexpr size_t kMostModules = 256;
+using threshold::kForgottenAfter, threshold::kMostModules;
 
 // What the module itself holds under a name. Borrowed.
 PyObject* own_attribute(PyObject* module, PyObject* name) {
@@ -92,17 +92,29 @@ PyObject* call_module(PyObject* function, PyObject* const* args, size_t nargsf, 
   return PyObject_Vectorcall(form.get(), args + 1, static_cast<size_t>(positional - 1), kwnames);
 }
 
-// For good: who runs natively is asked at each call, which costs a compare.
+// torch.nn.Module.__call__, a function in Python; nullptr, where it is something else. Kept for good.
+PyObject* call_of_modules() {
+  static PyObject* const known = []() -> PyObject* {
+    // A process that forked from this one works for others (a loader of data).
+    pthread_atfork(nullptr, nullptr, [] { running = nullptr, rest_of_capture = false; });
+    PyRef function = PyRef::steal(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "__call__"));
+    if (!function || !PyFunction_Check(function.get())) return PyErr_Clear(), nullptr;
+    return function.release();
+  }();
+  return known;
+}
+
+int watching = 0;  // native rests in progress; under the GIL
+
+// For as long as somebody runs natively, who is asked at each call: other threads' calls are the function's own.
 void watch_calls_of_modules() {
-  static bool tried = false;  // under the GIL
-  if (std::exchange(tried, true)) return;
-  const PyRef type = PyRef::borrow(module_attribute("torch.nn", "Module"));
-  const PyRef function = PyRef::steal(PyObject_GetAttrString(type.get(), "__call__"));
-  if (!function || !PyFunction_Check(function.get())) return PyErr_Clear();
-  original_call = cresset_eval_watch_calls(function.get(), &call_module);
+  PyObject* const function = call_of_modules();
+  if (watching++ != 0 || function == nullptr) return;
+  if (const vectorcallfunc before = cresset_eval_watch_calls(function, &call_module)) original_call = before;
   PyErr_Clear();
-  // A process that forked from this one works for others (a loader of data).
-  pthread_atfork(nullptr, nullptr, [] { running = nullptr, rest_of_capture = false; });
+}
+void leave_calls_of_modules() {
+  if (--watching == 0 && call_of_modules() != nullptr) cresset_eval_unwatch_calls(call_of_modules());
 }
 
 }  // namespace
@@ -156,8 +168,12 @@ NativeRest::NativeRest(CompiledFunction& of, bool of_capture)
   of.inner_modules().begin_rest();
   running = &of;
   rest_of_capture = of_capture;
+  watches_ = true;
 }
-NativeRest::~NativeRest() { running = around_, rest_of_capture = capture_around_; }
+NativeRest::~NativeRest() {
+  running = around_, rest_of_capture = capture_around_;
+  if (watches_) leave_calls_of_modules();
+}
 
 bool NativeRest::in_capture() { return rest_of_capture; }
 

@@ -47,6 +47,7 @@ class NativeRest {
  private:
   CompiledFunction* const around_;
   const bool capture_around_;
+  bool watches_ = false;
 };
 
 // For as long as it lives, this thread runs for nobody: compiled code, a capture, what was timed and found faster so.

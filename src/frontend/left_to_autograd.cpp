@@ -6,32 +6,33 @@
 #include <torch/csrc/autograd/python_hook.h>
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
+#include "frontend/feedback.h"
 #include "frontend/py_objects.h"
+#include "frontend/set_aside.h"
+#include "frontend/thresholds.h"
 
 namespace cresset::frontend {
 namespace {
 
-std::unordered_map<PyObject*, PyRef>& left() {
-  static auto& codes = *new std::unordered_map<PyObject*, PyRef>;  // not destroyed when Python is gone
-  return codes;
-}
-
-// Code that calls make anew would have every call captured: at some point nothing more is learned.
 void add(PyObject* code) {
-  constexpr size_t kMost = 1000;
-  if (left().size() < kMost) left().emplace(code, PyRef::borrow(code));
+  Feedback* const known = Feedback::current();
+  if (known != nullptr && known->of_autograd.size() < threshold::kMostPlaces)
+    known->of_autograd.try_emplace(code, PyRef::borrow(code), Nothing{});
 }
 
-// Codes that use autograd for what lives on; and those that were met.
-struct Users {
-  std::unordered_map<PyObject*, PyRef> known, asked;
-};
-Users& users(UseOfAutograd use) {
-  static auto& of_each = *new std::array<Users, 2>;
-  return of_each.at(static_cast<size_t>(use));
+bool any_is_left() {
+  const Feedback* const known = Feedback::current();
+  return known != nullptr && !known->of_autograd.empty();
+}
+
+bool is_left_code(PyObject* code) { return any_is_left() && Feedback::current()->of_autograd.count(code) != 0; }
+
+// Codes that use autograd for what lives on; and those that were met. nullptr: nobody learns.
+Feedback::Users* users(UseOfAutograd use) {
+  Feedback* const known = Feedback::current();
+  return known != nullptr ? &known->users.at(static_cast<size_t>(use)) : nullptr;
 }
 
 PyObject* wrapped_by(PyObject* function) {
@@ -59,7 +60,7 @@ bool is_left(PyObject* callable, int depth) {
     auto* const code = (PyCodeObject*)PyFunction_GET_CODE(callable);
     const bool is_shared =
         inner != nullptr && std::string_view(utf8(code->co_filename)).ends_with("autograd/function.py");
-    return (!is_shared && left().count((PyObject*)code) != 0) || is_left(inner, depth + 1);
+    return (!is_shared && is_left_code((PyObject*)code)) || is_left(inner, depth + 1);
   }
   static PyObject* const partial = module_attribute("functools", "partial");
   if (PyObject_TypeCheck(callable, (PyTypeObject*)partial)) {
@@ -75,7 +76,7 @@ bool is_left(PyObject* callable, int depth) {
 }
 
 PyTypeObject* type_of_module_hooks() {
-  static auto* const type = (PyTypeObject*)module_attribute("torch.utils.hooks", "BackwardHook");
+  static auto* const type = (PyTypeObject*)private_attribute("torch.utils.hooks", "BackwardHook");
   return type;
 }
 
@@ -110,7 +111,7 @@ Way way_of(PyObject* function) {
     std::unordered_map<PyObject*, Way> out;
     const auto add = [&](const PyRef& of, const char* name, Way way) {
       const PyRef found = PyRef::steal(PyObject_GetAttrString(of.get(), name));
-      if (!found) return PyErr_Clear();
+      if (!found) return PyErr_Clear();  // not in this release
       PyObject* inner = PyMethod_Check(found.get()) ? PyMethod_GET_FUNCTION(found.get()) : found.get();
       if (PyObject* wrapped = cresset_eval_wrapped(inner)) inner = wrapped;
       out.emplace(Py_NewRef(inner), way);
@@ -198,6 +199,23 @@ void add_hooks(const Hook& hook, std::string_view mangled, PyObject* out) {  // 
     throw PythonError{};
 }
 
+// Once for each function.
+void warn_of_checkpoint(PyObject* function) {
+  static auto& told = *new std::unordered_map<PyObject*, PyRef>;  // codes
+  if (PyMethod_Check(function)) function = PyMethod_GET_FUNCTION(function);
+  PyObject* const key = PyFunction_Check(function) ? PyFunction_GET_CODE(function) : (PyObject*)Py_TYPE(function);
+  if (!told.emplace(key, PyRef::borrow(key)).second) return;
+  const NotEvaluated own_business;
+  const PyRef text = PyRef::steal(PyObject_Repr(key));
+  PyErr_Clear();
+  PyErr_WarnFormat(
+      PyExc_RuntimeWarning, 1,
+      "cresset: a checkpoint runs eagerly: what it computes again in the backward pass (%s) does more than "
+      "compute",
+      text ? utf8(text.get()) : "?");
+  PyErr_Clear();
+}
+
 }  // namespace
 
 PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes) {
@@ -240,7 +258,7 @@ void leave_nodes_to_autograd(PyObject* nodes) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(nodes); ++i) {
     PyObject *const node = PyList_GET_ITEM(nodes, i), *name, *hook;
     for (Py_ssize_t at = 0; PyDict_Check(node) && PyDict_Next(node, &at, &name, &hook);) add_hook(hook);
-    static PyObject* const of_modules = module_attribute("torch.nn.modules._functions", "BackwardHookFunction");
+    static PyObject* const of_modules = private_attribute("torch.nn.modules._functions", "BackwardHookFunction");
     const PyRef function = PyRef::steal(PyObject_GetAttrString(node, "_forward_cls"));
     if (function.get() == of_modules) continue;
     const PyRef backward = PyRef::steal(function ? PyObject_GetAttrString(function.get(), "backward") : nullptr);
@@ -254,40 +272,39 @@ bool leave_checkpoint_around(const CressetActivation* innermost) {
   if (a == nullptr) return false;
   CressetFrameImage image;
   cresset_eval_image(a, CRESSET_BEFORE, &image);
-  const size_t before = left().size();
+  const size_t before = count_left_to_autograd();
   if (image.slot_count > 0 && image.slots[0] != nullptr) add_code(image.slots[0]);
-  return left().size() != before;
+  return count_left_to_autograd() != before;
 }
 
 size_t count_left_to_autograd() {
-  return left().size() + users(UseOfAutograd::Retains).known.size() + users(UseOfAutograd::Frees).known.size();
+  const Feedback* const known = Feedback::current();
+  return known == nullptr ? 0 : known->of_autograd.size() + known->users[0].known.size() + known->users[1].known.size();
 }
 
 bool is_for_others(UseOfAutograd use, PyCodeObject* code) {
-  if (users(use).known.count((PyObject*)code) != 0) return true;
-  users(use).asked.emplace((PyObject*)code, PyRef::borrow((PyObject*)code));
+  Feedback::Users* const known = users(use);
+  if (known == nullptr) return false;
+  if (known->known.count((PyObject*)code) != 0) return true;
+  known->asked.try_emplace((PyObject*)code, PyRef::borrow((PyObject*)code), Nothing{});
   return false;
 }
 
 void leave_to_autograd(UseOfAutograd use) {
-  for (auto& [code, kept] : std::exchange(users(use).asked, {})) users(use).known.emplace(code, kept);
+  if (Feedback::Users* const known = users(use)) known->known.merge(std::exchange(known->asked, {}));
 }
 
 bool brings_function_left_to_autograd(PyObject* callee, const CressetCall& call) {
   if (!at::GradMode::is_enabled()) return false;
   const bool bound = PyMethod_Check(callee);
   const Way way = way_of(bound ? PyMethod_GET_FUNCTION(callee) : callee);
-  if (way == Way::None || (left().empty() && way != Way::HookOfTensor)) return false;
+  if (way == Way::None || (!any_is_left() && way != Way::HookOfTensor)) return false;
   std::vector<PyObject*> args(call.args, call.args + call.nargs);
   if (bound) args.insert(args.begin(), PyMethod_GET_SELF(callee));
   if (args.size() < 2 || !brings_by(way, args)) return false;
+  if (way == Way::Checkpoint) warn_of_checkpoint(args[0]);
   if (way == Way::Checkpoint || checkpoint_around(cresset_eval_current()) == nullptr) return true;
   return leave_checkpoint_around(cresset_eval_current()), false;
-}
-
-void forget_left_to_autograd() {
-  left().clear();
-  users(UseOfAutograd::Retains) = users(UseOfAutograd::Frees) = {};
 }
 
 }  // namespace cresset::frontend

@@ -36,6 +36,5 @@ enum class UseOfAutograd : uint8_t { Retains, Frees };
 bool is_for_others(UseOfAutograd use, PyCodeObject* code);
 // Those that were asked about since the last call of this are such.
 void leave_to_autograd(UseOfAutograd use);
-void forget_left_to_autograd();
 
 }  // namespace cresset::frontend

@@ -2,36 +2,19 @@
 
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 
 #include "frontend/code_origin.h"
 #include "frontend/eval/bytecode.h"
-#include "frontend/grown.h"
+#include "frontend/feedback.h"
 #include "frontend/left_to_autograd.h"
-#include "frontend/pins.h"
 #include "frontend/py_objects.h"
+#include "frontend/thresholds.h"
 #include "frontend/transforms.h"
 
 namespace cresset::frontend {
 namespace {
 
-struct Key {
-  PyObject *code, *kind;  // kind: kind_of_callable
-  int instruction;
-  bool operator==(const Key&) const = default;
-};
-struct KeyHash {
-  size_t operator()(const Key& key) const {
-    return reinterpret_cast<size_t>(key.code) * 0x9E3779B97F4A7C15ull ^ reinterpret_cast<size_t>(key.kind) ^
-           static_cast<size_t>(key.instruction);
-  }
-};
-
-// With what keeps the addresses taken.
-std::unordered_map<Key, std::pair<PyRef, PyRef>, KeyHash>& left() {
-  static auto& calls = *new std::unordered_map<Key, std::pair<PyRef, PyRef>, KeyHash>;  // not destroyed after Python
-  return calls;
-}
+using Key = Feedback::PlaceOfCall;
 
 Key key_of(PyCodeObject* code, int instruction, PyObject* callable) {
   return {(PyObject*)code, kind_of_callable(callable), instruction};
@@ -74,9 +57,9 @@ const CressetActivation* outermost_closed(const CressetActivation* innermost) {
 }
 
 bool leave(const Key& key) {
-  constexpr size_t kMost = 1000;  // code that calls make anew would have every call captured
-  if (left().size() >= kMost) return false;
-  return left().emplace(key, std::pair(PyRef::borrow(key.code), PyRef::borrow(key.kind))).second;
+  Feedback* const known = Feedback::current();
+  if (known == nullptr || known->whole.size() >= threshold::kMostPlaces) return false;
+  return known->whole.emplace(key, std::pair(PyRef::borrow(key.code), PyRef::borrow(key.kind))).second;
 }
 
 }  // namespace
@@ -101,8 +84,9 @@ bool leave_call_whole(PyCodeObject* code, int instruction, PyObject* callable) {
 }
 
 bool is_left_whole(const CressetActivation& activation, PyObject* callable) {
-  const auto& calls = left();
-  return !calls.empty() && calls.count(key_of(activation.code, activation.instruction, callable)) != 0;
+  const Feedback* const known = Feedback::current();
+  return known != nullptr && !known->whole.empty() &&
+         known->whole.count(key_of(activation.code, activation.instruction, callable)) != 0;
 }
 
 static thread_local bool inference_apart = false;
@@ -111,14 +95,8 @@ void enter_inference_apart(bool apart) { inference_apart = apart; }
 
 bool enters_inference_apart(PyObject* callable) {
   if (!inference_apart) return false;
-  static PyObject* const region = module_attribute("torch._C", "_InferenceMode");
+  static PyObject* const region = private_attribute("torch._C", "_InferenceMode");
   return callable == region;
-}
-
-void forget_left_whole() {
-  left().clear();
-  forget_grown();
-  forget_pins();
 }
 
 }  // namespace cresset::frontend

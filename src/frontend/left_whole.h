@@ -1,7 +1,8 @@
 // Calls and operators that a piece cannot end inside of: of C code that calls back (a custom function's `apply`, an
 // `__add__` in Python), of torch.func's transforms, of checkpoints. Where one had to, the rest of that call of the
 // program runs natively and nothing is kept of the piece; from the next capture on a piece ends where the program makes
-// the inner call, which is done natively as a whole, and the next one begins behind it.
+// the inner call, which is done natively as a whole, and the next one begins behind it. Known to the function alone
+// (feedback.h).
 #pragma once
 
 #include "frontend/eval/hooks.h"
@@ -34,7 +35,6 @@ bool leave_whole_at(const CressetActivation* caller);
 bool leave_call_whole(PyCodeObject* code, int instruction, PyObject* callable);
 // callable: nullptr of an operator.
 bool is_left_whole(const CressetActivation& activation, PyObject* callable);
-void forget_left_whole();
 
 // Of the function whose call this thread captures: whether regions of inference mode are entered between two pieces,
 // since a piece had to end inside of one. It is done by the guard's C++ code, which a later call does likewise.

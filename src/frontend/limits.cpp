@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontend/totals.h"
+
 namespace cresset::frontend {
 namespace {
 
@@ -83,6 +85,15 @@ bool drop_least_used(Variants& variants, const Variant& added, int64_t limit) {
   const std::shared_ptr<Variant> gone = *least;  // dies when the table is in order again
   variants.erase(least);
   return true;
+}
+
+void warn_in_vain(const std::string& name, const std::string& why) {
+  live_totals().break_reasons.push_back(name + ": nothing came of its captures: " + why);
+  PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                   "cresset: %s: nothing came of its last captures: %s. Calls that no variant serves run eagerly from "
+                   "now on, and one of them is captured now and then.",
+                   name.c_str(), why.empty() ? "the calls raised" : why.c_str());
+  PyErr_Clear();
 }
 
 bool has_room(const Point& point, const ArgSpec& frames, int64_t limit) {

@@ -31,6 +31,9 @@ bool drop_least_used(Variants& variants, const Variant& added, int64_t limit);
 // of the innermost frame that has one) share a limit.
 bool has_room(const Point& point, const ArgSpec& frames, int64_t limit);
 
+// Once for each function: why nothing came of its captures.
+void warn_in_vain(const std::string& name, const std::string& why);
+
 // Once a point: its calls go on in CPython.
 void warn_too_many_successors(Point& point, int64_t limit);
 

@@ -1,32 +1,31 @@
 #include "frontend/no_collection.h"
 
+#include "frontend/eval/interpreter.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
 namespace {
 
-int resting = 0;      // captures in progress
-bool wanted = false;  // after them
+int resting = 0;  // captures in progress
+
+bool collect_youngest() {
+  static PyObject *const collect = module_attribute("gc", "collect"), *const youngest = PyLong_FromLong(0);
+  const bool done = static_cast<bool>(PyRef::steal(PyObject_CallOneArg(collect, youngest)));
+  return PyErr_Clear(), done;
+}
 
 }  // namespace
 
-NoCollection::NoCollection() : was_enabled_(PyGC_Disable() != 0) {
-  if (resting++ == 0) wanted = was_enabled_;
-  static PyObject *const collect = module_attribute("gc", "collect"), *const youngest = PyLong_FromLong(0);
-  if (was_enabled_ && !PyRef::steal(PyObject_CallOneArg(collect, youngest))) PyErr_Clear();
+NoCollection::NoCollection() : were_collected_(PyGC_IsEnabled() != 0 && collect_youngest()) {
+  if (resting++ == 0) cresset_eval_rest_collector();
 }
 
 NoCollection::~NoCollection() {
-  if (--resting == 0 && wanted) PyGC_Enable();
+  if (--resting == 0) cresset_eval_wake_collector();
 }
 
-bool user_collects() { return resting > 0 ? wanted : PyGC_IsEnabled() != 0; }
-
-void set_user_collects(bool now) {
-  if (resting > 0)
-    wanted = now;
-  else
-    now ? PyGC_Enable() : PyGC_Disable();
+void NoCollection::again() {
+  if (resting > 0) cresset_eval_rest_collector();
 }
 
 }  // namespace cresset::frontend

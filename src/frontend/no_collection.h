@@ -1,6 +1,7 @@
 // Garbage collection rests while something is captured: capturing makes many objects, none of them garbage in cycles,
 // and a full collection in the middle costs more than it all. What is in the youngest generation meanwhile was made
-// meanwhile.
+// meanwhile. The collector is not turned off, which other threads and the program would see: it believes that little
+// was made.
 #pragma once
 
 namespace cresset::frontend {
@@ -11,14 +12,12 @@ class NoCollection {
   NoCollection();
   ~NoCollection();
   NoCollection(const NoCollection&) = delete;
-  bool ages_known() const { return was_enabled_; }
+  bool ages_known() const { return were_collected_; }
+  // The program may have had garbage collected meanwhile, after which the collector counts as ever.
+  static void again();
 
  private:
-  bool was_enabled_;
+  bool were_collected_;  // the young ones, when it began
 };
-
-// Whether the user has garbage collected, though it rests.
-bool user_collects();
-void set_user_collects(bool wanted);
 
 }  // namespace cresset::frontend

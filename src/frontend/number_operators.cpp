@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "bridge/sym_node.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/special_calls.h"
 #include "frontend/symbols.h"
@@ -58,8 +59,8 @@ c10::SymNode operand(PyObject* object, PyTypeObject* symbolic, NumberNode& besid
 PyObject* python_number(const c10::SymNode& node) {
   if (const std::optional<bool> known = node->constant_bool()) return PyBool_FromLong(*known);
   if (node->is_constant() || (!node->is_int() && !node->is_bool())) return nullptr;
-  const py::handle type = node->is_bool() ? torch::get_symbool_class() : torch::get_symint_class();
-  return py::reinterpret_borrow<py::object>(type)(py::cast(node)).release().ptr();
+  const PyTypeObject* const type = node->is_bool() ? symbool_class() : symint_class();
+  return PyObject_CallOneArg((PyObject*)type, py::cast(node).ptr());
 }
 
 // Two numbers of which one is a symbol of ours, as nodes; null where they are not.

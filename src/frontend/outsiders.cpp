@@ -1,47 +1,27 @@
 #include "frontend/outsiders.h"
 
-#include <unordered_map>
-
-#include "frontend/py_ref.h"
+#include "frontend/feedback.h"
 
 namespace cresset::frontend {
-namespace {
-
-// With weak references, which say when one is gone. Under the GIL.
-std::unordered_map<PyObject*, PyRef>& known() {
-  static auto& generators = *new std::unordered_map<PyObject*, PyRef>;  // not destroyed after Python
-  return generators;
-}
-
-PyObject* forget(PyObject*, PyObject* reference) {
-  for (auto it = known().begin(); it != known().end(); ++it) {
-    if (it->second.get() != reference) continue;
-    const PyRef gone = std::move(it->second);
-    known().erase(it);
-    break;
-  }
-  any_outsiders = !known().empty();
-  return Py_NewRef(Py_None);
-}
-
-PyObject* forgetter() {
-  static PyMethodDef method = {"_forget", forget, METH_O, nullptr};
-  static PyObject* const function = PyCFunction_New(&method, nullptr);
-  return function;
-}
-
-}  // namespace
 
 void note_outsider(PyObject* generator) {
-  if (known().count(generator) != 0) return;
-  PyRef reference = PyRef::steal(PyWeakref_NewRef(generator, forgetter()));
+  Feedback* const feedback = Feedback::current();
+  if (feedback == nullptr || is_outsider(generator)) return;
+  PyRef reference = PyRef::steal(PyWeakref_NewRef(generator, nullptr));
   if (!reference) return PyErr_Clear();
-  known().emplace(generator, std::move(reference));
+  std::erase_if(feedback->outsiders,
+                [](const auto& known) { return PyWeakref_GetObject(known.second.get()) == Py_None; });
+  feedback->outsiders[generator] = std::move(reference);
   any_outsiders = true;
 }
 
 bool any_outsiders = false;
 
-bool is_known_outsider(PyObject* object) { return known().count(object) != 0; }
+bool is_known_outsider(PyObject* object) {
+  const Feedback* const feedback = Feedback::current();
+  if (feedback == nullptr || feedback->outsiders.empty()) return false;
+  const auto found = feedback->outsiders.find(object);
+  return found != feedback->outsiders.end() && PyWeakref_GetObject(found->second.get()) == object;
+}
 
 }  // namespace cresset::frontend

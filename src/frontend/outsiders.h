@@ -7,9 +7,9 @@
 
 namespace cresset::frontend {
 
-// From then on, and for as long as the generator lives, it is known for one wherever frames hold it.
+// From then on, and for as long as the generator lives, it is known for one wherever frames of the function hold it.
 void note_outsider(PyObject* generator);
-extern bool any_outsiders;
+extern bool any_outsiders;  // of any function in the process
 bool is_known_outsider(PyObject* object);
 inline bool is_outsider(PyObject* object) { return any_outsiders && is_known_outsider(object); }
 

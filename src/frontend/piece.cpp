@@ -1,5 +1,6 @@
 #include "frontend/piece.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -14,6 +15,8 @@
 #include "frontend/equivalents.h"
 #include "frontend/errors.h"
 #include "frontend/exceptions.h"
+#include "frontend/feedback.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/released_inputs.h"
 #include "frontend/set_aside.h"
@@ -81,7 +84,8 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank, const std:
 }
 
 void collect_garbage(int generation) {
-  PyRef::steal(PyObject_CallMethod(import_module("gc").get(), "collect", "i", generation));
+  static PyObject* const collect = module_attribute("gc", "collect");
+  PyRef::steal(PyObject_CallFunction(collect, "i", generation));
   PyErr_Clear();
 }
 
@@ -178,7 +182,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
     capture_->add_guest(leaves_.tensors[i], names.tensors[i], marks);
   }
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
-    ints.push_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]))));
+    adopt(ints.emplace_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i])))).get());
   presume_varying(std::move(names.presumed));
   for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
   Symbols symbols{numbers, placed_};
@@ -232,17 +236,26 @@ std::string Piece::end_recipes(uint64_t before) {
   }
   PyErr_Clear();  // what Python's part of autograd raised, a checkpoint say, is what `why` tells
   if (!why.empty()) return why;
+  const auto wants_gradients = [](const at::Tensor& result) { return result.requires_grad(); };
+  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() &&
+      std::any_of(builder_->tensors.begin(), builder_->tensors.end(), wants_gradients))
+    return kPacking;
   add_bases();
   add_held_by_tracebacks();
   add_held_by_arguments();
   add_temporaries(before);
   if (options_.fullgraph && capture_->reads_data()) return "what runs depends on a number read from tensor data";
   // Cycles that hold tensors of the call are young; a collection of everything costs tens of milliseconds.
-  for (const int generation : {0, 1, 2}) {
+  // Where a full one found none, the function stores tensors elsewhere: it is not looked for again.
+  Feedback* const feedback = Feedback::current();
+  const int most = feedback != nullptr && feedback->collected_in_vain ? 1 : 2;
+  for (int generation = 0; generation <= most; ++generation) {
     if (!stored_elsewhere(before)) return {};
     collect_garbage(generation);
   }
-  return stored_elsewhere(before) ? "the call stores a tensor where it outlives the call" : std::string();
+  if (!stored_elsewhere(before)) return {};
+  if (feedback != nullptr) feedback->collected_in_vain = true;
+  return "the call stores a tensor where it outlives the call";
 }
 
 // Whether nothing of Python's but the tensor itself holds its object.
@@ -442,7 +455,14 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   }
   if (!is_repeated) count();
   py::gil_scoped_release no_gil;
-  std::vector<at::Tensor> results = variant_->entry->run(inputs, symbols.data());
+  std::vector<at::Tensor> results;
+  capture_->count_writes(-1);
+  try {
+    results = variant_->entry->run(inputs, symbols.data());
+  } catch (...) {
+    capture_->count_writes(1);
+    throw;
+  }
   for (const auto& [var, slot] : slots)  // sizes that data made: Python may hold on to them
     if (!env->symbol(var)->hint) env->learn(var, symbols[slot]);
   return results;

@@ -1,39 +1,35 @@
 #include "frontend/pins.h"
 
 #include <bit>
-#include <map>
-#include <unordered_set>
 #include <utility>
 
+#include "bridge/capture_kernel.h"
 #include "bridge/sym_node.h"
+#include "frontend/eval/bytecode.h"
+#include "frontend/feedback.h"
 #include "frontend/items.h"
 #include "frontend/py_objects.h"
 #include "frontend/symbols.h"
+#include "frontend/thresholds.h"
 
 namespace cresset::frontend {
 namespace {
 
-struct Pins {
-  PyRef code;  // keeps the address taken
-  std::unordered_set<int64_t> values;
+struct PlaceInCode {
+  PyCodeObject* code;
+  const void* what = nullptr;  // an operator, or a loop
+  PyObject* keeper = nullptr;  // of its address
 };
-using PlaceInCode = std::pair<PyCodeObject*, const void*>;
 
-// Values of one place. An operator may take one of a few as it is: a dimension, of which there are as many as a tensor
-// has, from either end.
-constexpr size_t kFew = 4, kFewOfOperator = 8, kFewLengths = 2;
-constexpr size_t kMostCodes = 1000;  // calls may make codes anew
-
-std::map<PlaceInCode, Pins>& noted() {
-  static auto& pins = *new std::map<PlaceInCode, Pins>;  // not destroyed after Python
-  return pins;
-}
-
-// Methods are bound anew at each call.
-const void* operator_of(const CressetCall& call) {
-  if (is_c_function(call.callable)) return ((PyCFunctionObject*)call.callable)->m_ml;
-  if (Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) return ((PyMethodDescrObject*)call.callable)->d_method;
-  return call.callable;
+// Methods are bound anew at each call: their definition is the type's.
+PlaceInCode place_of(const CressetActivation& activation, const CressetCall& call) {
+  PyObject* const callable = call.callable;
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type))
+    return {activation.code, ((PyMethodDescrObject*)callable)->d_method, (PyObject*)PyDescr_TYPE(callable)};
+  if (!is_c_function(callable)) return {activation.code, callable, callable};
+  PyObject* const self = PyCFunction_GET_SELF(callable);
+  const bool is_bound = self != nullptr && !PyModule_Check(self) && !PyCapsule_CheckExact(self) && !PyType_Check(self);
+  return {activation.code, ((PyCFunctionObject*)callable)->m_ml, is_bound ? (PyObject*)Py_TYPE(self) : callable};
 }
 
 std::optional<int64_t> bits_of(PyObject* number) {
@@ -45,17 +41,36 @@ std::optional<int64_t> bits_of(PyObject* number) {
 }
 
 void note(const PlaceInCode& place, std::optional<int64_t> value, size_t most) {
-  if (!value || (noted().size() >= kMostCodes && noted().count(place) == 0)) return;
-  Pins& pins = noted()[place];
-  pins.code = PyRef::borrow((PyObject*)place.first);
+  Feedback* const known = Feedback::current();
+  if (!value || known == nullptr) return;
+  const std::pair key((PyObject*)place.code, place.what);
+  if (known->pins.size() >= threshold::kMostPlaces && known->pins.count(key) == 0) return;
+  Feedback::Pins& pins = known->pins[key];
+  pins.code = PyRef::borrow(key.first);
+  pins.keeper = PyRef::borrow(place.keeper);
   if (pins.values.size() < most) pins.values.insert(*value);
 }
 
 bool too_often(const PlaceInCode& place, size_t most) {
-  if (noted().empty()) return false;
-  const auto found = noted().find(place);
-  return found != noted().end() && found->second.values.size() >= most;
+  const Feedback* const known = Feedback::current();
+  if (known == nullptr || known->pins.empty()) return false;
+  const auto found = known->pins.find({(PyObject*)place.code, place.what});
+  return found != known->pins.end() && found->second.values.size() >= most;
 }
+
+// Of this thread's capture.
+struct Loops {
+  struct Decision {
+    const void* frame;
+    int instruction, count;
+  };
+  bool met = false;
+  int64_t lists = 0;
+  std::vector<Decision> decisions;
+};
+thread_local Loops loops;
+constexpr int kRounds = 3;           // decided by one instruction of a frame
+constexpr size_t kMostPlaces = 256;  // of a capture: a function without loops decides at few
 
 bool is_plain_item(PyObject* object) {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
@@ -92,25 +107,52 @@ bool is_plain_result(PyObject* object) {
 }
 
 void note_pin(const CressetActivation& activation, PyObject* number) {
-  note({activation.code, nullptr}, bits_of(number), kFew);
+  note({activation.code}, bits_of(number), threshold::kPins);
 }
 
 void note_pin(const CressetActivation& activation, const CressetCall& call, PyObject* number) {
-  note({activation.code, operator_of(call)}, bits_of(number), kFewOfOperator);
+  note(place_of(activation, call), bits_of(number), threshold::kPinsOfOperator);
 }
 
-bool pins_too_often(const CressetActivation& activation) { return too_often({activation.code, nullptr}, kFew); }
+bool pins_too_often(const CressetActivation& activation) { return too_often({activation.code}, threshold::kPins); }
 
 bool pins_too_often(const CressetActivation& activation, const CressetCall& call) {
-  return too_often({activation.code, operator_of(call)}, kFewOfOperator);
+  return too_often(place_of(activation, call), threshold::kPinsOfOperator);
 }
 
 bool is_of_many_lengths(const CressetActivation& activation, int64_t length) {
+  note_loop();
   const PlaceInCode place{activation.code, (const void*)(uintptr_t(activation.instruction) + 1)};  // where nothing lies
-  if (too_often(place, kFewLengths)) return true;
-  return note(place, length, kFewLengths), false;
+  if (too_often(place, threshold::kLengthsOfLoop)) return true;
+  return note(place, length, threshold::kLengthsOfLoop), false;
 }
 
-void forget_pins() { noted().clear(); }
+void begin_loops() { loops = {.lists = bridge::lists_by_size()}; }
+
+void note_loop() { loops.met = true; }
+
+void note_rows(PyObject* iterated) {
+  if (loops.met || !is_exact_tensor(iterated) || tensor_of(iterated).dim() == 0) return;
+  const PyRef length = PyRef::steal(PyObject_CallMethod(iterated, "size", "i", 0));
+  if (!length) return PyErr_Clear();
+  if (is_symint(length.get()) && is_unpinned(length.get())) note_loop();
+}
+
+void note_decision(const CressetActivation& activation) {
+  if (loops.met || cresset_hides_frames_of(activation.code)) return;
+  for (Loops::Decision& known : loops.decisions)
+    if (known.frame == activation.frame && known.instruction == activation.instruction) {
+      loops.met = ++known.count >= kRounds;
+      return;
+    }
+  if (loops.decisions.size() < kMostPlaces) loops.decisions.push_back({activation.frame, activation.instruction, 1});
+}
+
+void note_frame(const CressetActivation& activation) {
+  if (!loops.decisions.empty())
+    std::erase_if(loops.decisions, [&](const Loops::Decision& d) { return d.frame == activation.frame; });
+}
+
+bool met_loops() { return loops.met || loops.lists != bridge::lists_by_size(); }
 
 }  // namespace cresset::frontend

@@ -3,6 +3,7 @@
 #include "base/address_table.h"
 #include "frontend/control.h"
 #include "frontend/items.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -15,10 +16,10 @@ AddressTable<PyObject*, CCall>& operators() {
 }
 
 bool takes_plain_values(const CressetCall& call) {
-  static PyObject* const symbol = module_attribute("torch", "SymInt");
+  static PyTypeObject* const symbol = symint_class();
   const auto is_plain = [](PyObject* o) {
     return is_plain_tensor(o) || PyLong_CheckExact(o) || o == Py_None || PyBool_Check(o) || PyFloat_CheckExact(o) ||
-           PyUnicode_CheckExact(o) || (PyObject*)Py_TYPE(o) == symbol;
+           PyUnicode_CheckExact(o) || Py_TYPE(o) == symbol;
   };
   return all_among(call.args, call.args + cresset_count_arguments(&call), [&](PyObject* o) {
     if (!PyTuple_CheckExact(o)) return is_plain(o);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "frontend/code_origin.h"
+#include "frontend/eval/interpreter.h"
 #include "frontend/eval/ordered_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/set_aside.h"
@@ -29,12 +30,45 @@ PyRef import_module(const char* name) {
   return checked(PyImport_ImportModuleLevel(name, nullptr, nullptr, anything, 0));
 }
 
+static bool is_of_standard_library(std::string_view file);
+
+// Whether it is a function of the user's that stands in the place of one of Python's library.
+static bool is_replaced(std::string_view module, PyObject* attribute) {
+  if (!PyFunction_Check(attribute) || module.starts_with("torch") || module.starts_with("cresset")) return false;
+  const char* const file = utf8(((PyCodeObject*)PyFunction_GET_CODE(attribute))->co_filename);
+  return !is_of_standard_library(file) && module != "numpy";
+}
+
+// The function in C that a module of the library takes from the one that it is made of: warnings.warn, operator.add. Of
+// others, and where a user has put another one there, too, an object that is nowhere else.
+static PyRef original_of(const std::string& module, const char* name) {
+  const PyRef text = checked(PyUnicode_FromString(("_" + module).c_str()));
+  const PyRef in_c = PyRef::steal(PyImport_GetModule(text.get()));
+  PyRef found = in_c ? PyRef::steal(PyObject_GetAttrString(in_c.get(), name)) : PyRef();
+  PyErr_Clear();
+  return found && is_c_function(found.get()) ? std::move(found)
+                                             : checked(PyObject_CallNoArgs((PyObject*)&PyBaseObject_Type));
+}
+
 PyObject* module_attribute(const char* module, const char* name) {
   // Under the GIL, and kept as what is found is: asking Python whether an import is done costs more than all else here.
   static auto& modules = *new std::unordered_map<std::string, PyObject*>;
   PyObject*& found = modules[module];
   if (found == nullptr) found = import_module(module).release();
-  return checked(PyObject_GetAttrString(found, name)).release();
+  if (std::strcmp(module, "builtins") == 0)
+    if (PyObject* const builtin = PyDict_GetItemString(cresset_eval_builtins(), name)) return Py_NewRef(builtin);
+  PyRef attribute = checked(PyObject_GetAttrString(found, name));
+  return (is_replaced(module, attribute.get()) ? original_of(module, name) : std::move(attribute)).release();
+}
+
+PyObject* private_attribute(const char* module, const char* name) {
+  try {
+    return module_attribute(module, name);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+  }
+  const NotEvaluated own_business;
+  return checked(PyObject_CallMethod(import_module("cresset._genuine").get(), "absent", "ss", module, name)).release();
 }
 
 bool is_enum_member(PyObject* object) {

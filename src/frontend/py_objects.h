@@ -57,8 +57,11 @@ inline PyObject* generator_code(PyObject* generator) {
   return code;
 #endif
 }
-// module.name, kept for good: for static variables. Throws PythonError when there is none.
+// module.name, kept for good: for static variables. Of Python's library its own, whatever a user has put there. Throws
+// PythonError when there is none.
 [[gnu::cold]] PyObject* module_attribute(const char* module, const char* name);
+// Likewise, of a name that torch may not have in all releases: without it, a class that nobody has, which is said once.
+[[gnu::cold]] PyObject* private_attribute(const char* module, const char* name);
 // Whatever the builtins of the frame that runs: PyImport_ImportModule asks them for `__import__`, and a namedtuple's
 // `__new__` has none.
 [[gnu::cold]] PyRef import_module(const char* name);

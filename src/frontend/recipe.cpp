@@ -277,7 +277,6 @@ static Recipe scalar_recipe(PyObject* number) {
 
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
-  if (running_functions.count(object) == 0) object = original_of(object);
   const bool wraps = is_wrapper(object);
   if (is_tensor(object) && !wraps) return build_tensor(object, path);
   if (wraps && tensor_of(object).requires_grad() && tensor_of(object).grad_fn())

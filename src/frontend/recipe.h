@@ -102,9 +102,6 @@ class RecipeBuilder {
   std::function<bool(PyObject*)> is_address;           // an int that is another one at each call
   const KnownArrays* arrays = nullptr;                 // that the piece made
 
-  std::unordered_set<PyObject*>
-      running_functions;  // of the frames: they stay what they are, though they replace others
-
   std::vector<PyRef> tracebacks;    // of exceptions that live on
   bool behind_break = false;        // what is built is held until the next piece ends: nothing may tell when it dies
   bool in_inference = false;        // tensors among them are of inference mode, though it is off

@@ -8,7 +8,7 @@
 #include <typeindex>
 #include <unordered_map>
 
-#include "frontend/py_ref.h"
+#include "frontend/py_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -20,7 +20,31 @@ bool shows_saved(PyTypeObject* type) {
   return false;
 }
 
+// Of what the decorator makes of a function: the same for all.
+PyObject* code_of_once() {
+  static PyObject* const code = [] {
+    const PyRef decorated = checked(PyObject_CallOneArg(
+        module_attribute("torch.autograd.function", "once_differentiable"), module_attribute("builtins", "len")));
+    return Py_NewRef(PyFunction_GET_CODE(decorated.get()));
+  }();
+  return code;
+}
+
 }  // namespace
+
+bool is_differentiated_once(torch::autograd::Node& node) {
+  const pybind11::gil_scoped_acquire gil;
+  const PyRef shown = PyRef::steal(torch::autograd::functionToPyObject(node.getptr()));
+  PyRef function = PyRef::steal(shown ? PyObject_GetAttrString(shown.get(), "_forward_cls") : nullptr);
+  if (function) function = PyRef::steal(PyObject_GetAttrString(function.get(), "backward"));
+  constexpr int kMost = 16;
+  for (int depth = 0; function && PyFunction_Check(function.get()) && depth < kMost; ++depth) {
+    if (PyFunction_GET_CODE(function.get()) == code_of_once()) return true;
+    function = PyRef::steal(PyObject_GetAttrString(function.get(), "__wrapped__"));
+  }
+  PyErr_Clear();
+  return false;
+}
 
 bool saves_tensors(torch::autograd::Node& node) {
   const pybind11::gil_scoped_acquire gil;

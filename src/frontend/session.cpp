@@ -12,6 +12,7 @@
 #include "frontend/dict_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
+#include "frontend/kept_for_good.h"
 #include "frontend/left_whole.h"
 #include "frontend/py_objects.h"
 #include "frontend/recipe.h"
@@ -391,9 +392,7 @@ void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
       refuse("gives an object of its own a dictionary that was there before");
     return meet_unknown(owner);
   }
-  // Where copyreg keeps what it found of a class.
-  if (PyType_Check(owner) && std::string_view(utf8(name)) == "__slotnames__")
-    return facts_->classes().elsewhere((PyTypeObject*)owner, name);
+  if (PyType_Check(owner) && is_kept_in_class(name)) return;
   if (PyType_Check(owner)) log_class((PyTypeObject*)owner, name);
   PyObject* dict = PyType_Check(owner)     ? type_dict((PyTypeObject*)owner)
                    : PyModule_Check(owner) ? PyModule_GetDict(owner)

@@ -11,6 +11,7 @@
 #include "frontend/control.h"
 #include "frontend/dict_keys.h"
 #include "frontend/equivalents.h"
+#include "frontend/eval/binders.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/changers.h"
 #include "frontend/foreign.h"
@@ -19,14 +20,17 @@
 #include "frontend/left_to_autograd.h"
 #include "frontend/left_whole.h"
 #include "frontend/of_type.h"
+#include "frontend/other_tracers.h"
 #include "frontend/outsiders.h"
 #include "frontend/pins.h"
 #include "frontend/plain_operators.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/set_aside.h"
 #include "frontend/settings.h"
 #include "frontend/special_calls.h"
 #include "frontend/special_cases.h"
+#include "frontend/substitutes.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
 #include "frontend/transforms.h"
@@ -58,7 +62,7 @@ static bool is_call(const CressetActivation& activation) {
 // from us, and there is none: None is what was there before.
 static bool installs_frame_evaluator(PyObject* callable) {
   if (!is_c_function(callable)) return false;
-  static PyObject* const install = module_attribute("torch._C._dynamo.eval_frame", "set_eval_frame");
+  static PyObject* const install = private_attribute("torch._C._dynamo.eval_frame", "set_eval_frame");
   return callable == install;
 }
 
@@ -70,7 +74,8 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   if (wrapped != nullptr && existed(call.callable)) learn_function(wrapped);
   PyObject* callee = wrapped != nullptr ? wrapped : call.callable;
   const bool by_autograd = outer_.empty() && brings_function_left_to_autograd(callee, call);
-  const CallMode mode = by_autograd ? CallMode::Disabled : call_mode(callee);
+  const bool by_tracer = is_tracer(callee, call);
+  const CallMode mode = by_autograd || by_tracer ? CallMode::Disabled : call_mode(callee);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
   in_progress_.end();
   if (is_call(*activation)) {  // else the text shows another operation: a property, an operator's method
@@ -79,7 +84,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   }
   if (mode == CallMode::Disabled) {
     capture_->set_location();
-    capture_->flush(by_autograd ? kLeftToAutograd : why_disabled(callee));
+    capture_->flush(by_tracer ? kTraces : by_autograd ? kLeftToAutograd : why_disabled(callee));
   }
   return CRESSET_NATIVE;
 }
@@ -169,7 +174,9 @@ bool Session::looks_inside(const CressetCall& call) const {
   } known;
   if ((call.callable == known.has || call.callable == known.get) && call.nargs > 0) {
     if (is_opaque(call.args[0])) return true;
-    if (call.nargs > 1 && PyUnicode_Check(call.args[1]) && is_of_this_call(call.args[0], call.args[1])) return true;
+    if (call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
+        (is_of_this_call(call.args[0], call.args[1]) || is_data_of_other(call.args[0], call.args[1])))
+      return true;
   }
   if (asks_one_question(call.callable) || call.callable == known.is_callable || call.callable == known.id ||
       call.callable == (PyObject*)&PyType_Type)
@@ -243,6 +250,7 @@ static bool takes_outsider(const CressetCall& call) {
 
 // What is evaluated in the place of a C function, with the same arguments.
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
+  if (PyRef instead = substitute_of(activation, call)) return instead;
   if (takes_grown(session, call) || takes_outsider(call) || session.arrays().makes_text(call)) return {};  // as a whole
   if (PyObject* source = source_of_script(call.callable)) return PyRef::borrow(source);
   if (call.evaluated) return {};
@@ -334,8 +342,22 @@ bool Session::is_ordinary(const CressetCall& call, uint8_t special) const {
          addresses_.empty() && !capture_->symbolic_numbers;
 }
 
+static bool names_attribute_to_read(PyObject* callable) {
+  static PyObject *const get = module_attribute("builtins", "getattr"), *const has =
+                                                                            module_attribute("builtins", "hasattr");
+  return callable == get || callable == has;
+}
+
+// A substitute that says so itself.
+static CressetAction call_unseen(PyObject* function, const CressetCall& call, PyObject** result) {
+  const NotEvaluated own_business;
+  *result = PyObject_Vectorcall(function, call.args, static_cast<size_t>(call.nargs), call.kwnames);
+  return *result != nullptr ? CRESSET_RESULT : CRESSET_FAIL;
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (is_plain_question(call)) return CRESSET_RUN;
+  if (call.nargs > 1 && names_attribute_to_read(call.callable)) cresset_eval_bind(call.args[0], call.args[1]);
   note_classes(call);
   note_callable(activation, call.callable);
   if (is_left_whole(*activation, call.callable)) return call_whole(activation, call);
@@ -346,7 +368,12 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     hands_methods_on(call);
     return before_c_call(activation, call, result);
   }
+  if (PyObject* const answer = answer_to_compiling(*activation, call))
+    return *result = Py_NewRef(answer), CRESSET_RESULT;
+  if (PyRef number = next_of_uncounted(call)) return *result = number.release(), CRESSET_RESULT;
   if (PyRef instead = called_instead(*this, *activation, call)) {
+    if (PyFunction_Check(instead.get()) && call_mode(instead.get()) == CallMode::Native)
+      return call_unseen(instead.get(), call, result);
     const bool is_method = PyMethod_Check(instead.get()) != 0;  // of a tensor, which must not seem to be kept
     learn_function(is_method ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
     PyRef& place = is_method ? called_instead_ : kept_.emplace_back();
@@ -359,7 +386,6 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   } else if (answered != CRESSET_RUN) {
     return answered;
   }
-  if (call.evaluated && asks_to_do_otherwise(*activation, call)) return *result = Py_NewRef(Py_False), CRESSET_RESULT;
   if (call.evaluated && !PyFunction_Check(call.callable) && call.nargs > 0 && is_outsider(call.args[0]) &&
       (is_c_function(call.callable) || Py_IS_TYPE(call.callable, &PyMethodDescr_Type))) {  // next(g), g.send(x)
     CressetCall natively = call;
@@ -391,6 +417,8 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
 // What a C function is, of these arguments.
 CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
   CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
+  if (what.effect == CEffect::Pure && (switches_tracer(what.name, call) || is_of_stand_ins(call)))
+    what.effect = CEffect::Outside;
   const bool of_new = what.self != nullptr && !existed(what.self) && std::string_view(what.name) == "__setstate__";
   if (what.effect == CEffect::Outside && (of_new || stays_within(activation, what, call))) what.effect = CEffect::Pure;
   return what;

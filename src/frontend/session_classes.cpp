@@ -4,6 +4,7 @@
 #include "frontend/eval/changers.h"
 #include "frontend/foreign.h"
 #include "frontend/made_classes.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/symbols.h"
@@ -32,16 +33,9 @@ static bool is_python_descriptor(PyObject* object) {
   return is_heap_type(Py_TYPE(object)) && Py_TYPE(object)->tp_descr_get != nullptr;
 }
 
-// Symbolic numbers, which the compiler itself changes while it captures.
-static bool is_symbolic_class(PyTypeObject* type) {
-  static PyObject* const classes[] = {module_attribute("torch", "SymInt"), module_attribute("torch", "SymFloat"),
-                                      module_attribute("torch", "SymBool")};
-  return std::find(std::begin(classes), std::end(classes), (PyObject*)type) != std::end(classes);
-}
-
 // With the methods that C code calls unseen.
 void Session::learn_class(PyTypeObject* type) {
-  if (is_symbolic_class(type) || facts_->classes().type(type) == nullptr) return;
+  if (is_class_of_numbers(type) || facts_->classes().type(type) == nullptr) return;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
     if (!is_heap_type(base) || !first((PyObject*)base, Py_NotImplemented)) continue;
@@ -58,7 +52,7 @@ void Session::read_class(PyTypeObject* type, PyObject* name) {
   AddressPair& recent = class_reads_[address_hash(AddressPair{type, name}) >> (64 - kClassReads)];
   if (recent == AddressPair{type, name} || !existed((PyObject*)type)) return;
   recent = {type, name};
-  if (!first((PyObject*)type, name) || is_symbolic_class(type)) return;
+  if (!first((PyObject*)type, name) || is_class_of_numbers(type)) return;
   if (!PyUnicode_CHECK_INTERNED(name)) kept_.push_back(PyRef::borrow(name));
   facts_->classes().name(type, name);
 }

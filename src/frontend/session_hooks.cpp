@@ -14,7 +14,9 @@
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
 #include "frontend/items.h"
+#include "frontend/kept_for_good.h"
 #include "frontend/left_whole.h"
+#include "frontend/own_numbers.h"
 #include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -22,6 +24,7 @@
 #include "frontend/spared_view.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
+#include "frontend/tensor_class.h"
 #include "frontend/texts.h"
 #include "frontend/transforms.h"
 
@@ -82,6 +85,7 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
   if (number && !operators_call_python() &&
       do_spared_view(activation, value, [this](PyObject* object) { return existed(object); }))
     return 0;
+  if (number) note_decision(*activation);
   start(activation, Operation::Kind::Truth, 0);
   in_progress_.operands[0] = value;
   const int answer = PyObject_IsTrue(value);
@@ -294,6 +298,8 @@ static bool may_insert_asking(PyObject* dict, PyObject* key) {
 }
 
 // Operators on tensors are done here, so that what follows a break is known to follow it.
+static bool has_operators_of_c(PyObject* object) { return is_exact_tensor(object) && !tensor_operators_replaced(); }
+
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
   if (const auto done = operate_on_arrays(activation, op, result)) return *done;
@@ -356,7 +362,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     const bool is_number = is_symfloat(operand) || is_symint(operand);
     tensors =
         tensors || is_exact_tensor(operand) || is_symfloat(operand) || (op.kind == CRESSET_OP_FORMAT && is_number);
-    if (is_number || is_exact_tensor(operand)) continue;
+    if (is_number || has_operators_of_c(operand)) continue;
     others = others || !is_closed(operand);
     foreign = foreign || (is_closed(operand) && is_closed_to_facts(operand));
   }
@@ -498,6 +504,7 @@ struct SessionHooks {
       PyObject* globals = PyFunction_Check(a->function) ? PyFunction_GET_GLOBALS(a->function) : nullptr;
       if (where == CRESSET_IN_MODULES) return session.read_module(mapping, name, value);
       if (where == CRESSET_IN_LOCALS || globals == nullptr) return;
+      if (where == CRESSET_IN_GLOBALS && keeps_for_good(a->code, name)) return session.learn(value);
       session.read_key(globals, name, where == CRESSET_IN_GLOBALS ? value : nullptr);
       if (where == CRESSET_IN_BUILTINS && PyDict_Check(mapping)) session.read_key(mapping, name, value);
       for_good = session.is_told_for_good(value);
@@ -515,6 +522,7 @@ struct SessionHooks {
   static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {
     bool as_call = false, by_getattr = false, for_good = false;
     const int told = guarded(s, [&](Session& session) {
+      if (read->place == CRESSET_AT_GETSET) adopt(read->value);  // x.shape
       by_getattr = session.looks_into_opaque(*read);
       if (by_getattr) return;
       session.read_attribute(*read);
@@ -562,8 +570,13 @@ struct SessionHooks {
       if (session.existed(function)) session.learn_default(function, keyword, value);
     });
   }
+  // Of a cache of torch's: no later call repeats it.
+  static bool is_torchs_own(const CressetActivation& a, const CressetWrite& write) {
+    return write.kind == CRESSET_WRITE_GLOBAL && keeps_for_good(a.code, write.key);
+  }
   static int before_write(void* s, CressetActivation* a, const CressetWrite* write) {
     bool done = false, as_call = false;
+    if (is_torchs_own(*a, *write)) return 0;
     const int told = guarded(s, [&](Session& session) {
       const bool is_stored = write->kind == CRESSET_WRITE_ITEM && write->value != nullptr;
       as_call = session.stores_by_any(*a, *write) || (is_stored && is_left_whole(*a, nullptr)) ||
@@ -576,6 +589,7 @@ struct SessionHooks {
     return told < 0 ? told : as_call ? CRESSET_WRITE_AS_CALL : done;
   }
   static int after_write(void* s, CressetActivation* a, const CressetWrite* write) {
+    if (is_torchs_own(*a, *write)) return 0;
     const auto told = [&](Session& session) {
       if (session.open()) return session.after_write(*write);
       // A key whose hash or comparison ended the piece: the value had been taken before.
@@ -585,13 +599,22 @@ struct SessionHooks {
   }
   static CressetAction before_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result) {
     CressetAction action = CRESSET_RUN;
-    const int done = guarded(s, [&](Session& session) { action = session.before_call(activation, *call, result); });
+    const int done = guarded(s, [&](Session& session) {
+      adopt_arguments(*call);
+      action = session.before_call(activation, *call, result);
+      if (action == CRESSET_RESULT) adopt(*result);
+    });
     return done < 0 ? CRESSET_FAIL : action;
   }
   static int after_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result,
                         PyObject* exception) {
     return guarded(
-        s, [&](Session& session) { session.after_call(activation, *call, result, exception); }, /*always=*/true);
+        s,
+        [&](Session& session) {
+          adopt(*result);
+          session.after_call(activation, *call, result, exception);
+        },
+        /*always=*/true);
   }
   static int same(void* s, CressetActivation*, PyObject* left, PyObject* right) {
     const auto may_be = [](PyObject* object) { return is_symint(object) || is_symbool(object) || is_text(object); };
@@ -602,23 +625,27 @@ struct SessionHooks {
   }
   static int truth(void* s, CressetActivation* activation, PyObject* value) {
     int answer = CRESSET_TRUTH_RUN;
-    const int done = guarded(s, [&](Session& session) { answer = session.truth(activation, value); });
+    const int done = guarded(s, [&](Session& session) { answer = session.truth(activation, adopt(value)); });
     return done < 0 ? done : answer;
   }
   static CressetAction before_operator(void* s, CressetActivation* activation, const CressetOperator* op,
                                        PyObject** result) {
     CressetAction action = CRESSET_RUN;
+    if (op->kind == CRESSET_OP_ITER) note_rows(op->operands[0]);
     const int done = guarded(s, [&](Session& session) {
+      adopt_operands(*op);
       if (op->kind == CRESSET_OP_SUBSCRIPT && PyDict_CheckExact(op->operands[0]) && !is_symint(op->operands[1]))
         return session.existed(op->operands[0]) ? session.learn_keys(op->operands[0]) : void();
       const bool asks_for_addresses = !session.addresses_.empty();
       if (asks_for_addresses) session.use_addresses(*op);
       if (!asks_for_addresses || !are_values(*op)) action = session.operate_whole(activation, *op, result);
+      if (action == CRESSET_RESULT) adopt(*result);
     });
     return done < 0 ? CRESSET_FAIL : action;
   }
-  static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject*) {
+  static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject* value) {
     return guarded(s, [&](Session& session) {
+      adopt(value);
       if (session.existed(iterator) && !advances_in_python(iterator) && !session.is_opaque(iterator))
         session.refuse("advances an iterator that was there before");
     });
@@ -642,6 +669,7 @@ struct SessionHooks {
   }
   static CressetAction enter_frame(void* s, CressetActivation* activation) {
     CressetAction action = CRESSET_RUN;
+    if (activation->instruction < 0) note_frame(*activation);
     const auto enter = [&](Session& session) { action = session.enter(*activation); };
     return guarded(s, enter, /*always=*/true) < 0 ? CRESSET_FAIL : action;
   }
@@ -678,7 +706,7 @@ Session* Session::current() { return current_session; }
 Session* Session::exchange_current(Session* other) { return std::exchange(current_session, other); }
 
 PyRef Session::watched(const std::function<PyRef()>& run) {
-  static auto* const symint = (PyTypeObject*)module_attribute("torch", "SymInt");
+  static auto* const symint = symint_class();
   CressetEvalHooks hooks{};
   CressetEvalHooks* const hooks_around = std::exchange(hooks_, &hooks);
   hooks.session = this;

@@ -134,8 +134,7 @@ void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
 
 // The .data of a tensor that the call did not make: an alias of its memory, which no operator would tell of.
 bool Session::asks_for_data(const CressetAttributeRead& read) const {
-  return read.place == CRESSET_AT_GETSET && is_plain_tensor(read.owner) && !is_own_tensor(read.owner) &&
-         PyUnicode_CompareWithASCIIString(read.name, "data") == 0 && !inside_transform() && !operators_call_python();
+  return read.place == CRESSET_AT_GETSET && is_data_of_other(read.owner, read.name);
 }
 
 bool Session::is_of_this_call(PyObject* tensor, PyObject* name) const {

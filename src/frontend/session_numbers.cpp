@@ -6,6 +6,7 @@
 #include "bridge/symbolic_float.h"
 #include "frontend/items.h"
 #include "frontend/number_operators.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
@@ -209,7 +210,7 @@ static bool asks_metaclass(PyObject* classes) {
 
 // k.__mul__(2.0) of a symbolic int: an int's method knows no floats, to which the operator leaves it.
 static bool asks_int_of_float(const CressetCall& call) {
-  static auto* const symbolic = (PyTypeObject*)module_attribute("torch", "SymInt");
+  static auto* const symbolic = symint_class();
   const bool is_method = Py_IS_TYPE(call.callable, &PyMethodDescr_Type) && PyDescr_TYPE(call.callable) == symbolic;
   PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
   if (!is_method && (self == nullptr || !is_symint(self))) return false;

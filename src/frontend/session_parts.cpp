@@ -175,7 +175,16 @@ void Session::no_effect_on(PyObject* object, const char* what, const char* metho
   fail_part((std::string(what) + " (" + Py_TYPE(object)->tp_name + "." + method + ")").c_str());
 }
 
+// What is written is there already: `module.counter += 1` puts the buffer where it was.
+static bool changes_nothing(const CressetWrite& write) {
+  if (write.value == nullptr) return false;
+  if (write.kind == CRESSET_WRITE_ITEM)
+    return PyDict_CheckExact(write.owner) && PyDict_GetItemWithError(write.owner, write.key) == write.value;
+  return write.kind == CRESSET_WRITE_ATTRIBUTE && value_now(write.owner, write.key).get() == write.value;
+}
+
 void Session::no_write_in_part(const CressetWrite& write) {
+  if (changes_nothing(write)) return;
   if (is_tensor(write.owner)) {  // what is written to its elements is recorded
     if (write.kind == CRESSET_WRITE_ATTRIBUTE) no_effect_on(write.owner, "it sets an attribute of a tensor");
     return;

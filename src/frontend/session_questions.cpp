@@ -28,9 +28,9 @@ static bool is_function_of_module(PyObject* callable) {
 // of torch's own types and of values, nothing that can change.
 static bool asks_for_overrides(const CressetCall& call) {
   static const struct {
-    PyObject* of_any = module_attribute("torch._C", "_has_torch_function");
-    PyObject* of_one = module_attribute("torch._C", "_has_torch_function_unary");
-    PyObject* of_several = module_attribute("torch._C", "_has_torch_function_variadic");
+    PyObject* of_any = private_attribute("torch._C", "_has_torch_function");
+    PyObject* of_one = private_attribute("torch._C", "_has_torch_function_unary");
+    PyObject* of_several = private_attribute("torch._C", "_has_torch_function_variadic");
   } asks;
   if ((call.callable != asks.of_one && call.callable != asks.of_several && call.callable != asks.of_any) ||
       call.kwnames != nullptr)

@@ -302,6 +302,11 @@ void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
   if (is_tensor(owner)) {
     static const std::unordered_set<std::string_view> kOfAutograd = {"grad",    "_grad",    "requires_grad",  "is_leaf",
                                                                      "grad_fn", "_version", "_backward_hooks"};
+    // What no guard speaks of, and no program makes again.
+    static const std::unordered_set<std::string_view> kOfThisOne = {
+        "_version", "_base", "_cdata", "output_nr", "retains_grad", "name", "_post_accumulate_grad_hooks"};
+    if (kOfThisOne.count(text) != 0 && !is_own_tensor(owner))
+      return refuse("reads ." + std::string(text) + " of a tensor that was there before");
     if (argument_tensors_.count(owner) != 0 &&
         !facts_->is_tied(owner)) {  // whether it requires gradients, and is a leaf, is guarded with it
       const bool guarded = text == "requires_grad" || text == "is_leaf" || (text == "grad_fn" && value == Py_None);
@@ -387,7 +392,7 @@ namespace {
 bool can_tell_tales(PyObject* object) {
   if (PyTuple_CheckExact(object) || is_tensor(object) || PyType_Check(object) || PyFrozenSet_CheckExact(object))
     return false;
-  static PyObject* const overload = module_attribute("torch._ops", "OpOverload");
+  static PyObject* const overload = private_attribute("torch._ops", "OpOverload");
   if ((PyObject*)Py_TYPE(object) == overload) return false;
   return is_container(object) || is_heap_type(Py_TYPE(object)) || is_of_module_type(object);
 }

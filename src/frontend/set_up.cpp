@@ -12,6 +12,7 @@
 #include "bridge/symbolic_float.h"
 #include "frontend/absent_attribute.h"
 #include "frontend/compiled_function.h"
+#include "frontend/eval/binders.h"
 #include "frontend/py_objects.h"
 #include "frontend/saving_nodes.h"
 #include "frontend/symbols.h"
@@ -38,6 +39,22 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
+// Those classes of torch._ops: what is found under their names is the library's, whoever looks first.
+static bool find_binders() {
+  const PyRef ops = import_module("torch._ops"),
+              caches = PyRef::borrow(module_attribute("functools", "cached_property"));
+  for (const char* name :
+       {"_Ops", "_OpNamespace", "_HigherOrderNamespace", "OpOverloadPacket", "OpOverload", "TorchBindOpOverload"}) {
+    const PyRef type = PyRef::steal(PyObject_GetAttrString(ops.get(), name));
+    if (!type || !PyType_Check(type.get())) {
+      PyErr_Clear();
+      continue;
+    }
+    cresset_eval_binds_names((PyTypeObject*)type.get(), (PyTypeObject*)caches.get());
+  }
+  return true;
+}
+
 void set_up_capturing() {
   const auto begin = std::chrono::steady_clock::now();
   bridge::install_capture_kernels();
@@ -50,8 +67,10 @@ void set_up_capturing() {
   });
   bridge::set_symbolic_numbers(&symbolic_number);
   bridge::holds_tensors = &saves_tensors;
+  bridge::is_differentiated_once = &is_differentiated_once;
   answer_torch_function_quickly();
   static const bool found = [] {  // once, under the GIL
+    find_binders();
     checked(PyObject_CallMethod(import_module("cresset._autograd").get(), "find_operators", nullptr));
     return true;
   }();

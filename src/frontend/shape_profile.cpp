@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "frontend/py_ref.h"
@@ -19,13 +17,9 @@
 namespace cresset::frontend {
 namespace {
 
-namespace fs = std::filesystem;
-
 std::string profile_folder() {
-  if (option_flag(Option::NO_DISK_CACHE)) return "";
-  if (const std::string folder = option(Option::CACHE_DIR); !folder.empty()) return folder + "/profiles";
-  const char* home = std::getenv("HOME");
-  return home == nullptr ? "" : std::string(home) + "/.cache/cresset/profiles";
+  const std::string folder = option_flag(Option::NO_DISK_CACHE) ? "" : cache_folder();
+  return folder.empty() ? "" : folder + "/profiles";
 }
 
 std::string text_of(PyObject* object, const char* attribute) {
@@ -62,12 +56,7 @@ std::string file_for(PyObject* function) {
   return folder + "/" + name + ".sizes";
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+sym::Profile read_profile(const std::string& path) { return sym::Profile::from_text(read_file(path).value_or("")); }
 
 // Calls f(source, value) for each dimension of each tensor of a call, and for each number: floats as their bits.
 template <class F>
@@ -122,7 +111,7 @@ class FileLock {
 }  // namespace
 
 ShapeProfile::ShapeProfile(PyObject* function) : file_(file_for(function)) {
-  if (!file_.empty()) profile_ = sym::Profile::from_text(read_file(file_));
+  if (!file_.empty()) profile_ = read_profile(file_);
 }
 
 void ShapeProfile::observe(const ArgSpec& args, const ArgSpec& kwargs, const CallLeaves& leaves) {
@@ -162,19 +151,12 @@ void ShapeProfile::note_floats(const ArgSpec& args) {
 
 void ShapeProfile::save() {
   if (file_.empty()) return;
-  std::error_code error;
-  fs::create_directories(fs::path(file_).parent_path(), error);
+  make_folders(parent_folder(file_));
   const FileLock lock(file_);
-  sym::Profile merged = sym::Profile::from_text(read_file(file_));
+  const sym::Profile before = read_profile(file_);
+  sym::Profile merged = before;
   merged.merge(profile_);
-  if (merged == sym::Profile::from_text(read_file(file_))) return;
-  const std::string fresh = file_ + "." + std::to_string(::getpid());
-  {
-    std::ofstream out(fresh, std::ios::binary);
-    out << merged.to_text();
-    if (!out) return;
-  }
-  fs::rename(fresh, file_, error);
+  if (!(merged == before)) write_file(file_, merged.to_text());
 }
 
 }  // namespace cresset::frontend

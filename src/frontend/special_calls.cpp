@@ -26,15 +26,17 @@ void add(PyObject* owner, const char* name, uint8_t what) {
 }
 
 bool add_all() {
-  const PyRef builtins = import_module("builtins"), sys = import_module("sys"), warnings = import_module("warnings");
+  const auto note = [](const char* module, const char* name, uint8_t what) {
+    special_calls()[module_attribute(module, name)] |= what;
+  };
   for (const char* name : {"repr", "format", "ascii", "bin", "hex", "oct", "len", "round", "next", "iter", "id", "hash",
                            "globals", "locals", "dir", "vars", "eval", "exec"})
-    add(builtins.get(), name, kAnyCall);
-  for (const char* name : {"getattr", "hasattr", "setattr", "delattr"}) add(builtins.get(), name, kNamesAttribute);
-  add(builtins.get(), "isinstance", kAsksType);
-  for (const char* name : {"_getframe", "_getframemodulename"}) add(sys.get(), name, kAnyCall);
-  add(warnings.get(), "warn", kAnyCall);
-  add(import_module("torch._C._dynamo.eval_frame").get(), "set_eval_frame", kAnyCall);
+    note("builtins", name, kAnyCall);
+  for (const char* name : {"getattr", "hasattr", "setattr", "delattr"}) note("builtins", name, kNamesAttribute);
+  note("builtins", "isinstance", kAsksType);
+  for (const char* name : {"_getframe", "_getframemodulename"}) add(import_module("sys").get(), name, kAnyCall);
+  note("warnings", "warn", kAnyCall);
+  special_calls()[private_attribute("torch._C._dynamo.eval_frame", "set_eval_frame")] |= kAnyCall;
   for (const char* name : {"is_contiguous", "stride", "item"})
     add(module_attribute("torch._C", "TensorBase"), name, kAnyCall);
   add(module_attribute("torch", "Size"), "numel", kAnyCall);

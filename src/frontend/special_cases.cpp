@@ -32,6 +32,7 @@
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
+#include "frontend/transforms.h"
 
 namespace cresset::frontend {
 
@@ -219,6 +220,11 @@ bool differentiates_others(const CressetCall& call) {
 
 bool is_own_tensor(PyObject* object) { return is_tensor(object) && is_own(tensor_of(object)); }
 
+bool is_data_of_other(PyObject* object, PyObject* name) {
+  return is_plain_tensor(object) && !is_own_tensor(object) && PyUnicode_CompareWithASCIIString(name, "data") == 0 &&
+         !inside_transform() && !operators_call_python();
+}
+
 bool reads_memory_of_outsider(const CCall& what) {
   static const std::unordered_set<std::string_view> kReaders = {
       "tolist", "numpy", "data_ptr", "untyped_storage", "apply_", "map_", "map2_", "__array__", "is_set_to"};
@@ -252,7 +258,7 @@ static const torch::autograd::Node* node_in(const Pointer& pointer) {
 // Leaves have the highest number.
 bool is_hook_of_own_node(const CCall& what) {
   if (what.self == nullptr || std::string_view(what.name) != "register_hook") return false;
-  static PyObject* const of_python = module_attribute("torch._C", "_FunctionBase");
+  static PyObject* const of_python = private_attribute("torch._C", "_FunctionBase");
   const torch::autograd::Node* node = nullptr;
   if (PyObject_TypeCheck(what.self, (PyTypeObject*)of_python))
     node = node_in(((THPFunction*)what.self)->cdata);
@@ -525,18 +531,6 @@ PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject*
   if (effect == CEffect::Reads && !is_all_in_c(call, count)) return {};
   return checked(
       PyObject_Vectorcall(call.callable, PlainArguments(call).data(), static_cast<size_t>(call.nargs), call.kwnames));
-}
-
-bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call) {
-  if (call.nargs != 0) return false;
-  static PyObject* const asks = module_attribute("torch.compiler", "is_compiling");
-  static PyObject* const code = [] {
-    const PyRef method = checked(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "_call_impl"));
-    return Py_NewRef(PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
-  }();
-  if (call.callable != asks) return false;
-  if ((PyObject*)activation.code == code) return true;
-  return path_in_torch(activation.code->co_filename).starts_with("optim");
 }
 
 bool is_lock_of_cached_property(const CressetActivation& activation, const CCall& what) {

@@ -28,6 +28,8 @@ PyRef int_of_numpy(PyObject* number);
 
 // A tensor that the call made and that nobody else has yet: autograd's state of it is the call's own.
 bool is_own_tensor(PyObject* object);
+// Whether the name is that of the .data of a tensor that the call did not make.
+bool is_data_of_other(PyObject* object, PyObject* name);
 
 // A method that gives the elements of a tensor which takes no part in the capture yet: nothing of the capture's would
 // notice; or where a tensor lies in its memory, which no graph says.
@@ -64,10 +66,6 @@ class PlainArguments {
 // A TypeError of a C function that was given symbolic numbers, and has changed nothing: what it gives for plain ones,
 // or its error in eager's words. Empty for other calls. Throws PythonError.
 PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject* exception);
-
-// Parts of torch do other things where something is compiled: Module._call_impl forgets the hooks that are to be called
-// always, optimizers compute numbers in single precision. Whether this is such a question: it is answered with no.
-bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call);
 
 // Functions and methods of Python's own numbers, which take no others, called with symbolic ones: int.__add__(n, 1),
 // math.ldexp(x, n). Empty for other calls.

@@ -347,19 +347,22 @@ static bool is_plain_key(PyObject* key) {
   return std::all_of(items, items + PyTuple_GET_SIZE(key), is_plain_key);
 }
 
-bool StateFacts::collect_varied(const Varied& tell) const {
+bool StateFacts::collect_varied(const Stays& stays, const Varied& tell) const {
   struct Candidate {
     Source source;
     PyRef then, now;
   };
   std::vector<Candidate> candidates;
   ska::flat_hash_set<PyObject*> replaced;
+  bool is_outdated = false;
   const auto look = [&](Source source, PyObject* then) {
     PyObject* const now = source.held();  // which keeps it
     if (now == nullptr || then == nullptr || !varied(then, now)) return;
     if (is_callable_by_parts(now) && (PyType_Check(source.container.get()) || is_namespace(source.container.get())))
       return;
     collect_replaced(then, replaced);
+    is_outdated = true;
+    if (is_structure(now) && stays(source, then, now)) return;
     candidates.push_back({std::move(source), PyRef::borrow(then), PyRef::borrow(now)});
   };
   for (const Dict& fact : dicts_)
@@ -381,7 +384,7 @@ bool StateFacts::collect_varied(const Varied& tell) const {
   });
   for (Candidate& c : candidates)
     if (replaced.count(c.source.container.get()) == 0) tell(std::move(c.source), c.then.get(), c.now.get());
-  return !candidates.empty();
+  return is_outdated;
 }
 
 // A text that is another one at each call has a program for each anyway.

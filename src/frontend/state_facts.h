@@ -84,8 +84,10 @@ class StateFacts {
   // Puts the symbols in their places. held: what gather() found there.
   void place(const std::vector<PyRef>& held, Symbols& symbols);
   // Tells of the sources of what is another one now than when it was recorded (then, now); whether there are any.
+  // stays: of containers, whether the one that is there now will stay there, as the one before did.
   using Varied = std::function<void(Source, PyObject*, PyObject*)>;
-  bool collect_varied(const Varied& tell) const;
+  using Stays = std::function<bool(const Source&, PyObject*, PyObject*)>;
+  bool collect_varied(const Stays& stays, const Varied& tell) const;
   // Tells of lists, deques and dictionaries by numbers that hold other things now, and whether they are of another
   // length.
   void each_grown(const std::function<void(PyObject*, bool)>& tell) const;

@@ -16,10 +16,95 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
+#include "frontend/kept_for_good.h"
 #include "frontend/py_objects.h"
+#include "frontend/tensor_class.h"
 
 namespace cresset::frontend {
+
+namespace {
+
+using Methods = std::vector<std::pair<PyObject*, PyObject*>>;  // by name; owned, for good
+
+// Under the GIL. A class is looked through where CPython says that it has changed.
+class TensorClasses {
+ public:
+  TensorClasses() {
+    for (PyTypeObject* type : types()) as_made_.push_back(checked(PyDict_Copy(type_dict(type))));
+    look();
+  }
+
+  void update() {
+    for (size_t i = 0; i < tags_.size(); ++i)
+      if (const auto tag = types()[i]->tp_version_tag; tag == 0 || tag != tags_[i]) return look();
+  }
+  uintptr_t state() const { return state_; }
+  bool operators() const { return operators_; }
+
+ private:
+  static std::array<PyTypeObject*, 2> types() {
+    return {(PyTypeObject*)THPVariableClass, (PyTypeObject*)ParameterClass};
+  }
+
+  // Names that nobody had are no methods of torch's.
+  static bool is_inherited(PyTypeObject* type, PyObject* name) {
+    for (PyTypeObject* base = type->tp_base; base != nullptr; base = base->tp_base)
+      if (PyDict_Contains(type_dict(base), name) == 1) return true;
+    return false;
+  }
+
+  void look() {
+    Methods changed;
+    for (size_t i = 0; i < tags_.size(); ++i) {
+      PyTypeObject* const type = types()[i];
+      static PyObject* const any = PyUnicode_InternFromString("__doc__");
+      _PyType_Lookup(type, any);  // it has a version from now on
+      tags_[i] = type->tp_version_tag;
+      add_changes(type, type_dict(type), as_made_[i].get(), changed);
+    }
+    std::sort(changed.begin(), changed.end());
+    operators_ = std::any_of(changed.begin(), changed.end(), [](const auto& method) {
+      return method.second != nullptr && PyFunction_Check(method.second) &&
+             std::string_view(utf8(method.first)).starts_with("__");
+    });
+    const auto known = std::find(known_.begin(), known_.end(), changed);
+    state_ = changed.empty() ? 0 : static_cast<uintptr_t>(known - known_.begin()) + 1;
+    if (known != known_.end() || changed.empty()) return;
+    for (const auto& [name, method] : changed) Py_INCREF(name), Py_XINCREF(method);
+    known_.push_back(std::move(changed));
+  }
+
+  static void add_changes(PyTypeObject* type, PyObject* now, PyObject* as_made, Methods& out) {
+    PyObject *name, *method;
+    for (Py_ssize_t at = 0; PyDict_Next(now, &at, &name, &method) != 0;) {
+      PyObject* const before = PyDict_GetItemWithError(as_made, name);
+      if (before == method || is_kept_in_class(name)) continue;
+      if (before != nullptr || is_inherited(type, name)) out.emplace_back(name, method);
+    }
+    for (Py_ssize_t at = 0; PyDict_Next(as_made, &at, &name, &method) != 0;)
+      if (PyDict_Contains(now, name) == 0) out.emplace_back(name, nullptr);
+  }
+
+  std::vector<PyRef> as_made_;
+  std::array<unsigned int, 2> tags_{};
+  std::vector<Methods> known_;
+  uintptr_t state_ = 0;
+  bool operators_ = false;
+};
+
+TensorClasses& tensor_classes() {
+  static auto& known = *new TensorClasses;
+  known.update();
+  return known;
+}
+
+}  // namespace
+
+uintptr_t tensor_class_state() { return tensor_classes().state(); }
+bool tensor_operators_replaced() { return tensor_classes().operators(); }
 
 TorchState TorchState::now() {
   TorchState s;
@@ -52,11 +137,43 @@ TorchState TorchState::now() {
     add(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter()));
   if (const auto& hooks = saved.stack; !hooks.empty()) {
     s.modes = s.modes * 31 + hooks.size();
-    add(hooks.top().first.ptr(getPyInterpreter()));
+    if (s.grad_mode) add(hooks.top().first.ptr(getPyInterpreter()));  // else nothing is saved
   }
+  if (const uintptr_t methods = tensor_class_state(); methods != 0) add(reinterpret_cast<const void*>(methods));
   s.transforms = static_cast<uint16_t>(at::functorch::getDynamicLayerStack().size() * 2 +
                                        (torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr ? 1 : 0));
   return s;
+}
+
+namespace {
+
+PyRef weakly(PyObject* mode) {
+  PyRef reference = PyRef::steal(PyWeakref_NewRef(mode, nullptr));
+  if (!reference) PyErr_Clear();
+  return reference ? std::move(reference) : PyRef::borrow(mode);
+}
+
+}  // namespace
+
+std::vector<PyRef> modes_now() {
+  std::vector<PyRef> out;
+  for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i)
+    out.push_back(weakly(at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter())));
+  for (int64_t i = 0; i < c10::impl::TorchDispatchModeTLS::stack_len(); ++i)
+    out.push_back(weakly(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter())));
+  const auto& hooks = at::SavedTensorDefaultHooks::get_tls_state().stack;
+  if (!hooks.empty() && c10::GradMode::is_enabled()) out.push_back(weakly(hooks.top().first.ptr(getPyInterpreter())));
+  return out;
+}
+
+bool are_alive(const std::vector<PyRef>& modes) {
+  return std::none_of(modes.begin(), modes.end(), [](const PyRef& mode) {
+    return PyWeakref_CheckRef(mode.get()) && PyWeakref_GetObject(mode.get()) == Py_None;
+  });
+}
+
+bool packs_saved_tensors() {
+  return c10::GradMode::is_enabled() && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
 bool TorchState::reachable_from(const TorchState& other) const {
@@ -86,7 +203,8 @@ std::string difference(const TorchState& expected, const TorchState& got) {
   if (expected.inference_mode != got.inference_mode) return "inference mode changed";
   if (expected.default_dtype != got.default_dtype) return "the default dtype changed";
   if (expected.transforms != got.transforms) return "the call is made inside a transform of torch.func";
-  if (expected.modes != got.modes) return "__torch_function__ or __torch_dispatch__ modes changed";
+  if (expected.modes != got.modes)
+    return "__torch_function__ or __torch_dispatch__ modes, or methods of torch.Tensor, changed";
   if (expected.deterministic != got.deterministic) return "torch.use_deterministic_algorithms changed";
   return "autocast changed";
 }

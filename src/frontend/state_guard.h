@@ -23,6 +23,7 @@ struct TorchState {
   bool operator==(const TorchState&) const = default;
 
   int depth_of_transforms() const { return transforms / 2; }
+  bool in_dual_level() const { return transforms % 2 != 0; }  // of torch.autograd.forward_ad
 
   static TorchState now();
   // Whether set() can make it out of the other one: modes that are no objects of Python's.
@@ -30,6 +31,14 @@ struct TorchState {
   void set() const;  // makes it torch's, from one that it is reachable from
 };
 std::string difference(const TorchState& expected, const TorchState& got);
+// The objects behind TorchState::modes, as weak references where they can be.
+std::vector<PyRef> modes_now();
+bool are_alive(const std::vector<PyRef>& modes);
+// Whether functions of Python's are given what autograd saves in this thread
+// (torch.autograd.graph.saved_tensors_hooks): they are to see the tensors that eager mode saves.
+bool packs_saved_tensors();
+inline constexpr const char* kPacking =
+    "called with torch.autograd.graph.saved_tensors_hooks on, whose functions are given what eager mode saves";
 
 // Everything a set of module trees holds in its dictionaries: attributes by identity (plain values by equality). A
 // dictionary whose version has not changed costs one compare.

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "frontend/limits.h"
 #include "frontend/py_objects.h"
+#include "frontend/thresholds.h"
 #include "frontend/varying.h"
 
 namespace cresset::frontend {
@@ -16,11 +17,20 @@ PyRef outcome(PyObject* value, PyObject* exception) {
                                       : Py_BuildValue("{s:O}", "value", value));
 }
 
+bool begins_with(Variant& piece, const TorchState& state, PyObject* frames, PyObject* kwargs) {
+  CallLeaves leaves;
+  if (piece.state != state || !are_alive(piece.modes) || !match(piece.args, frames, leaves, nullptr) ||
+      !match(piece.kwargs, kwargs, leaves, nullptr) || !piece.facts.holds(nullptr) ||
+      !piece.facts.gather(leaves, nullptr))
+    return false;
+  std::vector<int64_t> symbols(piece.symbol_count);
+  return piece.entry == nullptr || piece.entry->matches(leaves.tensors, leaves.ints, symbols.data(), nullptr);
+}
+
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
                                         PyObject* frames, PyObject* kwargs, bool numbers) {
   // What an exception says tends to differ from call to call.
-  constexpr size_t kMostAfterExceptions = 4;
-  if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= kMostAfterExceptions)
+  if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= threshold::kAfterExceptions)
     return nullptr;
   if (is_other_code_each_time(last.point->successors, PyDict_GetItemString(kwargs, "value"))) return nullptr;
   expect_result(last.point->varying, kwargs);
@@ -33,6 +43,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   tell_what_varies(last.point->varying, builder);
   auto variant = std::make_shared<Variant>();
   variant->state = state;
+  variant->modes = modes_now();
   try {
     std::tie(variant->args, variant->kwargs) = builder.build_both(frames, "frames", kwargs, "");
     builder.same_at_every_call = nullptr;

@@ -14,6 +14,7 @@
 #include "frontend/eval/hooks.h"
 #include "frontend/foreign.h"
 #include "frontend/held_inside.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
 #include "frontend/special_cases.h"
@@ -24,9 +25,6 @@
 namespace cresset::frontend {
 namespace {
 
-// Under the GIL; kept for good.
-auto& originals = *new std::unordered_map<PyObject*, PyObject*>;
-
 thread_local OneForOne::Made* all_made = nullptr;
 
 class Replacer {
@@ -35,7 +33,6 @@ class Replacer {
 
   // A new reference to what stands in its place; the object itself when nothing changes.
   PyRef replaced(PyObject* object, int depth) {
-    if (PyObject* original = original_of(object); original != object) return PyRef::borrow(original);
     if (is_symint(object)) return number(object);
     if (is_symfloat(object)) return checked(PyNumber_Float(object));
     if (is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
@@ -374,20 +371,6 @@ class Replacer {
 
 }  // namespace
 
-void set_originals(PyObject* rows) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); ++i) {
-    PyObject *replacement, *original;
-    if (PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OO", &replacement, &original) == 0) throw PythonError{};
-    originals.emplace(Py_NewRef(replacement), Py_NewRef(original));
-  }
-}
-
-PyObject* original_of(PyObject* object) {
-  if (!PyFunction_Check(object) && !PyType_Check(object)) return object;
-  const auto found = originals.find(object);
-  return found != originals.end() ? found->second : object;
-}
-
 OneForOne::OneForOne() : around_(std::exchange(all_made, &made_)) {}
 OneForOne::~OneForOne() { all_made = around_; }
 
@@ -458,13 +441,11 @@ c10::SymNode node_of(PyObject* number) {
 }
 
 PyRef python_float(const c10::SymNode& node) {
-  py::object made = py::reinterpret_borrow<py::object>(torch::get_symfloat_class())(py::cast(node));
-  return PyRef::steal(made.release().ptr());
+  return checked(PyObject_CallOneArg((PyObject*)symfloat_class(), py::cast(node).ptr()));
 }
 
 PyRef python_bool(const c10::SymNode& node) {
-  py::object made = py::reinterpret_borrow<py::object>(torch::get_symbool_class())(py::cast(node));
-  return PyRef::steal(made.release().ptr());
+  return checked(PyObject_CallOneArg((PyObject*)symbool_class(), py::cast(node).ptr()));
 }
 
 PyRef with_plain_names(PyRef args) {

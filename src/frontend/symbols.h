@@ -16,10 +16,6 @@ PyRef without_symbols(PyRef object);
 // Likewise, but instances that were there before the call that is captured, and are no structures, stay as they are: a
 // program of many modules is not walked through at each of its breaks.
 PyRef new_without_symbols(PyRef object);
-// What stands in the place of a builtin or a function of torch while something is captured: the program stores that
-// builtin or function. rows: a list of (replacement, original).
-void set_originals(PyObject* rows);
-PyObject* original_of(PyObject* object);  // the object itself, where it is no replacement
 
 // For as long as it lives, what takes the place of a tuple that holds symbols is one object, wherever it is met.
 class OneForOne {

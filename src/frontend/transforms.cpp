@@ -80,8 +80,11 @@ bool lacks_plain_sizes() {
 bool inside_transform() { return !at::functorch::getDynamicLayerStack().empty(); }
 
 void settle_wrappers() {
-  const PyRef collector = import_module("gc");
-  const PyRef objects = checked(PyObject_CallMethod(collector.get(), "get_objects", nullptr));
+  static PyObject* const get_objects = module_attribute("gc", "get_objects");
+  const PyRef found = PyCallable_Check(get_objects) != 0  // unless a user has put another one there
+                          ? PyRef::borrow(get_objects)
+                          : checked(PyObject_GetAttrString(import_module("gc").get(), "get_objects"));
+  const PyRef objects = checked(PyObject_CallNoArgs(found.get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects.get()); ++i) {
     PyObject* object = PyList_GET_ITEM(objects.get(), i);
     if (is_tensor(object) && tensor_of(object).defined()) settle(tensor_of(object));  // asks no object's own code

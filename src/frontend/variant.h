@@ -1,6 +1,7 @@
 // Compiled variants of a function, or of what follows a point in the middle of it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "frontend/recipe.h"
 #include "frontend/state_facts.h"
 #include "frontend/state_guard.h"
+#include "frontend/thresholds.h"
 
 namespace cresset::frontend {
 
@@ -43,7 +45,8 @@ struct RejectedSizes {
 // One compiled variant: everything a call is checked against, and how its result is made. `entry` is null when the
 // function could not be captured for calls of this kind: they run eagerly.
 struct Variant {
-  TorchState state, after;  // when the piece begins, and when it ends
+  TorchState state, after;   // when the piece begins, and when it ends
+  std::vector<PyRef> modes;  // those of state, weakly: an address that is used again is another mode's
   ArgSpec args, kwargs;
   ModuleGuards modules;  // traced: all that the function can reach
   StateFacts facts;      // evaluated: what it read
@@ -60,6 +63,8 @@ struct Variant {
   std::string eager_reason;
   bool wants_gradients = false;  // it runs eagerly because tensors among the arguments require gradients
   uint64_t used = 0;             // when it served a call last, by the function's count of calls
+  uint64_t loops_of = 0;         // not 0: it holds each round of a loop over sizes, of tensors of these dtypes and ranks
+  bool has_served = false;       // a call after the one that was captured
   bool in_inference = false;     // its results are tensors of inference mode, though calls are made outside of it
   bool raised = false;           // while captured the function raised, or was watched: nothing is learned from that
   std::unique_ptr<RejectedSizes> rejected;  // where sizes and types alone made it raise, and that is to be kept
@@ -80,18 +85,45 @@ struct Varying {
   // at a later call; and of those that a program looked into all the same.
   std::vector<std::string> not_looked_into, looked_into;
   std::vector<std::string> grown_lists;  // paths of lists that were of many lengths, in arguments and frames
+  // Containers in state that were replaced by others about the same tensors (stays_replaced, varying.cpp): how often in
+  // a row, of variants that had served no call.
+  std::vector<std::pair<StateFacts::Source, int>> replaced;
   // On floats that tensors held when the call began; of their integers and truth values, and of floats as such.
   bool decisions = false, pins = false;
+  size_t size() const {
+    return ints.size() + texts.size() + objects.size() + state.size() + not_looked_into.size() + looked_into.size() +
+           grown_lists.size() + decisions + pins;
+  }
   int visit(visitproc visit, void* arg) const;
 };
 
 // Whether capturing is worth while: variants that were dropped were compiled in vain, unless others serve calls.
 struct Worth {
   int64_t dropped = 0, served = 0;
-  bool exhausted() const { return dropped >= kInVain + served / kServedForEach; }
+  bool exhausted() const { return dropped >= threshold::kDropped + served / threshold::kServedForEach; }
+
+  // useful: something was kept that runs compiled code, or learned, so that the next capture will be another one.
+  void captured(bool useful) {
+    in_vain_ = useful ? 0 : in_vain_ + 1;
+    unlike_ = served == served_then_ ? unlike_ + 1 : 1;
+    served_then_ = served;
+    passed_ = 0;
+  }
+  bool is_in_vain() const { return beyond() >= 0; }
+  // Whether a call that no variant serves goes by without a capture.
+  bool rests() {
+    if (!is_in_vain()) return false;
+    return passed_++ < int64_t{1} << std::min(beyond(), threshold::kLongestRest);
+  }
 
  private:
-  static constexpr int64_t kInVain = 64, kServedForEach = 4;
+  // How many captures ago it came to be in vain; below 0: it is not.
+  int64_t beyond() const {
+    const int64_t unlike = served == served_then_ ? unlike_ : 0;
+    return std::max(in_vain_ - threshold::kInVain, unlike - threshold::kDropped);
+  }
+  int64_t in_vain_ = 0, unlike_ = 0;  // captures in a row of which nothing came; between which no variant served a call
+  int64_t served_then_ = 0, passed_ = 0;  // at the last one; calls since then
 };
 
 // A place in a function between two pieces, and the pieces that begin there.

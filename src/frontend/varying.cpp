@@ -1,5 +1,7 @@
 #include "frontend/varying.h"
 
+#include <c10/util/flat_hash_map.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,6 +12,7 @@
 #include "frontend/object_text.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
+#include "frontend/thresholds.h"
 
 namespace cresset::frontend {
 namespace {
@@ -82,19 +85,17 @@ class Learner {
   // live beside each other, until there are three. Most arguments are names, which are looked at: there may be more of
   // them before a piece ends where it looks at one.
   void compare_texts(const std::string& path) {
-    constexpr int kFewOfFrames = 2, kFewNames = 4, kManyNames = 12;
     if (path.starts_with("['value']")) return add(varying_.ints, path), add(varying_.texts, path);
     const int others = ++other_texts_[path];
     const bool of_frames = path.starts_with("frames");
-    if (others >= (of_frames ? kFewOfFrames : kFewNames)) add(varying_.ints, path);
-    if (others >= (of_frames ? kFewOfFrames : kManyNames)) add(varying_.texts, path);
+    if (others >= (of_frames ? threshold::kTextsInFrames : threshold::kTexts)) add(varying_.ints, path);
+    if (others >= (of_frames ? threshold::kTextsInFrames : threshold::kTextsUnlooked)) add(varying_.texts, path);
   }
   // A list to which each call adds: variants for a few lengths live beside each other.
   void compare_lengths(const ArgSpec& then, const ArgSpec& now) {
-    constexpr size_t kFewLengths = 8;
     if (then.children.size() == now.children.size()) return;
     std::set<size_t>& lengths = other_lengths_[then.path];
-    if (lengths.insert(then.children.size()).second && lengths.size() == kFewLengths)
+    if (lengths.insert(then.children.size()).second && lengths.size() == threshold::kLengths)
       add(varying_.grown_lists, then.path);
   }
   bool is_other_text(PyObject* a, PyObject* b) const {
@@ -199,6 +200,44 @@ bool pins_one_of(const ArgSpec& spec, const std::vector<std::string>& paths, siz
 
 }  // namespace
 
+// The tensors that a container holds, or has for keys, in no order; not those of one number: settings.
+static void collect_tensors(PyObject* object, ska::flat_hash_set<PyObject*>& out, int depth = 0) {
+  constexpr int kDeepest = 4;
+  if (is_tensor(object) && tensor_of(object).dim() > 0) out.insert(object);
+  if (depth == kDeepest || is_tensor(object) || !is_structure(object)) return;
+  PyObject *key, *value;
+  bool keyed = false;
+  for (Py_ssize_t at = 0; PyDict_Check(object) && PyDict_Next(object, &at, &key, &value);)
+    if (is_tensor(key)) out.insert(key), keyed = true;
+  if (keyed) return;  // the values are about the keys
+  for (const PyRef& part : parts_of_structure(object)) collect_tensors(part.get(), out, depth + 1);
+}
+
+// What an optimizer keeps of its parameters, loaded anew; or a group of them that was added.
+static bool is_about_same_tensors(PyObject* before, PyObject* after) {
+  ska::flat_hash_set<PyObject*> then, now;
+  collect_tensors(before, then);
+  collect_tensors(after, now);
+  const bool fewer = then.size() <= now.size();
+  const auto& few = fewer ? then : now;
+  const auto& many = fewer ? now : then;
+  return !few.empty() && std::all_of(few.begin(), few.end(), [&](PyObject* t) { return many.count(t) != 0; });
+}
+
+// Whether such a container is replaced now and then, not at each call: then the program is for the very one that is
+// there, as it was for the one before.
+static bool stays_replaced(Varying& varying, const StateFacts::Source& source, bool served,
+                           std::vector<StateFacts::Source>& counted) {
+  const auto same = [&](const auto& known) { return known.first == source; };
+  auto known = std::find_if(varying.replaced.begin(), varying.replaced.end(), same);
+  if (known == varying.replaced.end()) known = varying.replaced.insert(known, {source, 0});
+  if (std::find(counted.begin(), counted.end(), source) == counted.end()) {
+    counted.push_back(source);
+    known->second = served ? 0 : known->second + 1;
+  }
+  return known->second <= threshold::kReplaced;
+}
+
 static ArgSpec now_in_state(const Varying& varying, PyObject* object, const std::string& path) {
   SpecBuilder builder(nullptr, /*any_object=*/true);
   builder.every_container = true;
@@ -218,6 +257,7 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
     spec.path = path_in_state(varying, i);
     if (is_plain_tensor(now)) {
       spec.kind = ArgSpec::Kind::Tensor;
+      spec.type = PyRef::borrow((PyObject*)Py_TYPE(now));
     } else if ((is_number(now) || is_numpy_int64(now)) && numbers && has_place) {
       spec.kind = PyFloat_CheckExact(now) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
       if (is_numpy_int64(now)) spec.type = PyRef::borrow((PyObject*)Py_TYPE(now));
@@ -246,6 +286,7 @@ int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const A
   const size_t known = varying.objects.size(), known_lists = varying.grown_lists.size();
   Contents contents;
   std::vector<std::shared_ptr<Variant>> outdated;
+  std::vector<StateFacts::Source> counted;
   for (const std::shared_ptr<Variant>& v : variants) {
     varying.decisions = varying.decisions || (v->entry != nullptr && v->entry->data_went_otherwise());
     varying.pins = varying.pins || (v->entry != nullptr && v->entry->pins_went_otherwise());
@@ -256,7 +297,10 @@ int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const A
       if (PyObject* const object = input.source.held();
           object != nullptr && (is_structure(object) || is_callable_by_parts(object)))
         learner.compare(input.spec, now_in_state(varying, object, input.spec.path));
-    if (v->facts.collect_varied([&](StateFacts::Source source, PyObject* before, PyObject* after) {
+    const auto stays = [&](const StateFacts::Source& source, PyObject* before, PyObject* after) {
+      return is_about_same_tensors(before, after) && stays_replaced(varying, source, v->has_served, counted);
+    };
+    if (v->facts.collect_varied(stays, [&](StateFacts::Source source, PyObject* before, PyObject* after) {
           const auto found = std::find(varying.state.begin(), varying.state.end(), source);
           const auto i = static_cast<size_t>(found - varying.state.begin());
           if (found == varying.state.end()) varying.state.push_back(std::move(source));
@@ -314,8 +358,7 @@ void expect_result(Varying& varying, PyObject* kwargs) {
 }
 
 bool is_other_code_each_time(const Variants& successors, PyObject* value) {
-  constexpr size_t kFew = 2;
-  if (value == nullptr || !PyFunction_Check(value) || successors.size() < kFew) return false;
+  if (value == nullptr || !PyFunction_Check(value) || successors.size() < threshold::kCodesEachTime) return false;
   return std::all_of(successors.begin(), successors.end(), [&](const std::shared_ptr<Variant>& v) {
     const ArgSpec* const then = v->kwargs.children.empty() ? nullptr : &v->kwargs.children[0];
     return then != nullptr && then->kind == ArgSpec::Kind::Anatomy && then->anatomy.kind == Anatomy::Kind::Function &&
@@ -324,6 +367,10 @@ bool is_other_code_each_time(const Variants& successors, PyObject* value) {
 }
 
 int Varying::visit(visitproc visit, void* arg) const {
+  for (const auto& [source, _] : replaced) {
+    Py_VISIT(source.container.get());
+    Py_VISIT(source.key.get());
+  }
   for (const StateFacts::Source& source : state) {
     Py_VISIT(source.container.get());
     Py_VISIT(source.key.get());

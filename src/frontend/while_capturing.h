@@ -1,14 +1,8 @@
-// What holds while something is captured: its time, a flag that programs ask for, what stands in torch's modules.
+// The time that capturing takes.
 #pragma once
-
-#include <Python.h>
 
 #include <chrono>
 #include <utility>
-
-#include "frontend/py_objects.h"
-#include "frontend/session.h"
-#include "frontend/set_aside.h"
 
 namespace cresset::frontend {
 
@@ -29,52 +23,6 @@ class CaptureTime {
 
  private:
   double began_ = 0, ms_ = 0;
-};
-
-// torch.compiler.is_compiling() is what model code asks before it looks at data.
-class CompilingFlag {
- public:
-  CompilingFlag() : module_(import_module("torch.compiler")) { set(+1); }
-  ~CompilingFlag() { end(); }
-  // Nothing more will be captured: what follows is done as without us.
-  void end() {
-    if (std::exchange(ended_, true)) return;
-    const SetAside pending;
-    set(-1);
-  }
-
- private:
-  void set(int step) {
-    static int depth = 0;  // under the GIL
-    depth += step;
-    PyObject_SetAttrString(module_.get(), "_is_compiling_flag", depth > 0 ? Py_True : Py_False);
-    PyErr_Clear();
-  }
-  PyRef module_;
-  bool ended_ = false;
-};
-
-// Replacements of the module cresset._capture_patches, for as long as something is captured.
-class Replacements {
- public:
-  explicit Replacements(Session* session) : module_(import_module("cresset._capture_patches")) {
-    remove_ = checked(PyObject_CallMethod(module_.get(), "install", nullptr));
-    if (session == nullptr) return;
-    const PyRef rows = checked(PyObject_GetAttrString(module_.get(), "_REPLACED"));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
-      PyObject *row = PyList_GET_ITEM(rows.get(), i), *where = PyTuple_GET_ITEM(row, 0);
-      PyObject* const of = PyModule_Check(where) ? PyModule_GetDict(where) : where;
-      session->ignore(of, PyUnicode_AsUTF8(PyTuple_GET_ITEM(row, 1)));
-    }
-  }
-  ~Replacements() {
-    const SetAside pending;
-    PyRef::steal(PyObject_CallNoArgs(remove_.get()));
-    PyErr_Clear();
-  }
-
- private:
-  PyRef module_, remove_;
 };
 
 }  // namespace cresset::frontend

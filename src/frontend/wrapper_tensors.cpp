@@ -11,6 +11,7 @@
 #include "bridge/guest.h"
 #include "bridge/sym_node.h"
 #include "frontend/errors.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
@@ -20,7 +21,7 @@ namespace {
 
 PyRef numbers_of(c10::SymIntArrayRef values) {
   std::vector<PyRef> out;
-  for (const c10::SymInt& value : values) out.push_back(PyRef::steal(py::cast(value).release().ptr()));
+  for (const c10::SymInt& value : values) out.push_back(PyRef::steal(adopt(py::cast(value).release().ptr())));
   return tuple_of(out);
 }
 
@@ -61,7 +62,7 @@ Anatomy anatomy_of_wrapper(PyObject* wrapper) {
   const at::Tensor& tensor = tensor_of(wrapper);
   Anatomy out{Anatomy::Kind::Wrapper, {}, {}};
   out.parts = {numbers_of(tensor.sym_sizes()), numbers_of(tensor.sym_strides()),
-               PyRef::steal(py::cast(tensor.sym_storage_offset()).release().ptr())};
+               PyRef::steal(adopt(py::cast(tensor.sym_storage_offset()).release().ptr()))};
   std::vector<PyRef> names;
   PyObject* const dict = instance_dict(wrapper);
   PyObject *key, *value;

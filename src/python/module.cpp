@@ -16,9 +16,8 @@
 #include "frontend/control_flow.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/eval/interpreter.h"
 #include "frontend/gone_models.h"
-#include "frontend/left_to_autograd.h"
-#include "frontend/left_whole.h"
 #include "frontend/source_lines.h"
 #include "python/numbers.h"
 #include "python/shapes.h"
@@ -183,16 +182,16 @@ PYBIND11_MODULE(_C, m) {
   });
   m.def("stats", &stats);
   m.def("reset_stats", &frontend::reset_totals);
-  m.def("forget_left", [] {
-    frontend::forget_left_to_autograd();
-    frontend::forget_left_whole();
-  });
+  m.def("learned", [](const py::object& f) { return state_of(f).feedback().texts(); });
   frontend::install_source_lines();
   frontend::add_control_functions(m.ptr());
   frontend::add_control_flow_functions(m.ptr());
   frontend::add_cached_function_functions(m.ptr());
+  m.attr("_builtins") = py::reinterpret_borrow<py::dict>(cresset_eval_builtins());
   m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
+  m.def("wrong_options", &wrong_options);
+  m.def("cache_folder_problem", &cache_folder_problem);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
   if (cresset_eval_add_functions(m.ptr()) < 0) throw py::error_already_set();
   python::init_shapes(m);

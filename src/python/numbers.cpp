@@ -4,6 +4,7 @@
 #include "bridge/capture.h"
 #include "bridge/op_entry.h"
 #include "bridge/sym_node.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/symbols.h"
 
@@ -23,6 +24,7 @@ py::object read_numbers(const at::Tensor& tensor) {
   if (!numbers) return py::none();
   py::list out;
   for (const sym::ExprId number : *numbers) out.append(py::cast(bridge::SymNode::make_int(capture->env_ptr(), number)));
+  frontend::adopt(out.ptr());
   return out;
 }
 

@@ -67,8 +67,8 @@ TEST(ExternCall, IntegerListsFlagsAndDtypes) {
   const at::Tensor x = at::randn({2, 3, 4});
   OneCall a;
   const TensorId ax = a.in(x);
-  a.expect("aten::sum.dim_IntList", {ax, a.b.refs({0, 2}), true, DType::F64}, at::sum(x, {0, 2}, true, at::kDouble),
-           DType::F64);
+  a.expect("aten::sum.dim_IntList", {ax, a.b.refs({0, 2}), true, DType::F64},
+           at::sum(x, at::IntArrayRef({0, 2}), true, at::kDouble), DType::F64);
   OneCall b;
   const TensorId bx = b.in(x);
   b.expect("aten::sum.dim_IntList", {bx, graph::None{}, false, graph::None{}}, at::sum(x));

@@ -5,6 +5,12 @@ import importlib
 
 import torch
 
+from .. import _C
+from .._control import _natively
+from .._genuine import attribute, capability, module, own
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 _FLEX = "torch.nn.attention.flex_attention"
 
 
@@ -43,13 +49,45 @@ def _warn_unless_slow(warn_once):
     return warn
 
 
-def rows():
-    out = [(torch, "compile", compile_no_more)]
-    module = importlib.import_module(_FLEX)
-    if hasattr(module, "_warn_once"):
-        out.append((module, "_warn_once", _warn_unless_slow(module._warn_once)))
-    if hasattr(importlib.import_module("torch._higher_order_ops.flex_attention"), "math_attention"):
-        for name, stand_in in (("flex_attention_hop", _flex_attention), ("setup_compilation_env", _no_environment)):
-            if hasattr(module, name):
-                out.append((module, name, stand_in))
-    return out
+@capability("torch.compile() inside of compiled programs")
+def _begin_compile():
+    _C._substitute(own(torch, "compile"), compile_no_more)
+
+
+def _begin_flex_attention():
+    """Once the first function of that module is called: few programs import it."""
+    flex = module(_FLEX)
+
+    @capability("torch's warning that flex_attention is not compiled")
+    def begin_warnings():
+        _C._substitute(own(flex, "_warn_once"), _warn_unless_slow(flex._warn_once))
+
+    @capability("flex_attention as operators of the program")
+    def begin_operator():
+        attribute(module("torch._higher_order_ops.flex_attention"), "math_attention")
+        _C._substitute(attribute(flex, "flex_attention_hop"), _flex_attention)
+        _C._substitute(own(flex, "setup_compilation_env"), _no_environment)
+
+
+_C._mark_when_met(_FLEX, _begin_flex_attention)
+
+
+@capability("torch.func.vmap() without its lock")
+def _begin_vmap():
+    """Done once it is no part of any program."""
+    load = own(module("torch._functorch.vmap"), "lazy_load_decompositions")
+    loaded = False
+
+    @_natively
+    def load_once():
+        nonlocal loaded
+        if not loaded:
+            load()
+            loaded = True
+
+    _C._substitute(load, load_once)
+
+
+@capability("torch.compiler.is_compiling()")
+def _begin_question():
+    _C._asks_compiling(own(torch.compiler, "is_compiling"))

@@ -5,14 +5,17 @@ import math
 import torch
 
 from .. import _C
+from .._numbers import SymFloat
 from .integers import RELATIONS, WITH_REMAINDER, of_value
 
-torch.SymFloat.real = property(lambda self: self)
-torch.SymFloat.imag = property(lambda self: 0.0)
-torch.SymFloat.conjugate = lambda self: self
-torch.SymFloat.__pos__ = lambda self: self
-torch.SymFloat.__abs__ = lambda self: torch.sym_max(self, -self) + 0.0  # 0.0 of -0.0
-torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
+SymFloat.real = property(lambda self: self)
+SymFloat.imag = property(lambda self: 0.0)
+SymFloat.conjugate = lambda self: self
+SymFloat.__pos__ = lambda self: self
+SymFloat.__abs__ = lambda self: torch.sym_max(self, -self) + 0.0  # 0.0 of -0.0
+SymFloat.__format__ = lambda self, spec: format(float(self), spec)
 
 
 def _trunc(self):
@@ -26,7 +29,7 @@ def _plain(self):
 
 
 def _rounding(name):
-    symbolic = getattr(torch.SymFloat, name)
+    symbolic = getattr(SymFloat, name)
 
     def rounded(self):
         try:
@@ -51,7 +54,7 @@ def _is_integer(self):
 
 
 def _with_complex(name):
-    symbolic = getattr(torch.SymFloat, name)
+    symbolic = getattr(SymFloat, name)
 
     def exact(self, other):
         if type(other) is complex:
@@ -70,7 +73,7 @@ def _with_complex(name):
 
 def _with_remainder(name):
     """Likewise of floats; by a power of two, floor division stays symbolic."""
-    symbolic = getattr(torch.SymFloat, name, None)
+    symbolic = getattr(SymFloat, name, None)
 
     def exact(self, other):
         if name == "__floordiv__" and type(other) is int and other > 0 and other & (other - 1) == 0:
@@ -82,27 +85,26 @@ def _with_remainder(name):
 
 
 for _name in (*WITH_REMAINDER, "divmod", "rdivmod"):
-    setattr(torch.SymFloat, f"__{_name}__", _with_remainder(f"__{_name}__"))
+    setattr(SymFloat, f"__{_name}__", _with_remainder(f"__{_name}__"))
 for _name in ("add", "sub", "mul", "truediv", "pow"):
     for _side in ("", "r"):
-        if hasattr(torch.SymFloat, f"__{_side}{_name}__"):
-            setattr(torch.SymFloat, f"__{_side}{_name}__", _with_complex(f"__{_side}{_name}__"))
+        if hasattr(SymFloat, f"__{_side}{_name}__"):
+            setattr(SymFloat, f"__{_side}{_name}__", _with_complex(f"__{_side}{_name}__"))
 for _name in RELATIONS:
-    setattr(torch.SymFloat, f"__{_name}__", _with_complex(f"__{_name}__"))
+    setattr(SymFloat, f"__{_name}__", _with_complex(f"__{_name}__"))
 
 
 for _name in ("as_integer_ratio", "hex"):
-    setattr(torch.SymFloat, _name, of_value(_name, _plain))
+    setattr(SymFloat, _name, of_value(_name, _plain))
 
 
-def rows():
-    """What stands in the place of methods while something is captured."""
-    out = [(torch.SymFloat, f"__{name}__", _rounding(f"__{name}__")) for name in ("int", "floor", "ceil")]
-    methods = [
-        ("__str__", lambda f: str(_plain(f))),
-        ("__repr__", lambda f: repr(_plain(f))),
-        ("__trunc__", _trunc),
-        ("__round__", _round),
-        ("is_integer", _is_integer),
-    ]
-    return out + [(torch.SymFloat, name, method) for name, method in methods if hasattr(torch.SymFloat, name)]
+for _name in ("__int__", "__floor__", "__ceil__"):
+    setattr(SymFloat, _name, _rounding(_name))
+for _name, _method in (
+    ("__str__", lambda f: str(_plain(f))),
+    ("__repr__", lambda f: repr(_plain(f))),
+    ("__trunc__", _trunc),
+    ("__round__", _round),
+    ("is_integer", _is_integer),
+):
+    setattr(SymFloat, _name, _method)

@@ -3,17 +3,18 @@
 import builtins
 import functools
 
-import torch
-import torch.nn.functional as F
-
 from .. import _C
 from .._control import _natively
+from .._genuine import Missing, attribute, capability, own, torch
+from .._numbers import INTS, NUMBERS, SYMBOLS, SYMBOOLS, SYMINTS
 
-_range = builtins.range  # another one while something is captured
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
+_range = builtins.range
 
 
 def _of_sizes(number):
-    return type(number) in (torch.SymInt, torch.SymFloat)
+    return type(number) in SYMBOLS
 
 
 def linspace(start, end, steps, *, out=None, dtype=None, device=None, **rest):
@@ -44,25 +45,29 @@ def _numbers_in(data, most=64):
                 return None
             out += more
         return out
-    return [data] if type(data) in (int, float, torch.SymInt, torch.SymFloat) else None
+    return [data] if type(data) in NUMBERS else None
 
 
 def _without_bools(data):
     """Nested lists with True and False for symbolic ones, for which torch has no dtype."""
-    if type(data) in (list, tuple) and any(type(item) in (list, tuple, torch.SymBool) for item in data):
-        return [bool(item) if type(item) is torch.SymBool else _without_bools(item) for item in data]
+    if type(data) in (list, tuple) and any(type(item) in (list, tuple, *SYMBOOLS) for item in data):
+        return [bool(item) if type(item) in SYMBOOLS else _without_bools(item) for item in data]
     return data
 
 
 def tensor(data, *, dtype=None, device=None, **rest):
     """torch.tensor() of sizes, which stay symbolic."""
-    data = bool(data) if type(data) is torch.SymBool else _without_bools(data)
+    data = bool(data) if type(data) in SYMBOOLS else _without_bools(data)
     numbers = None if any(rest.values()) else _numbers_in(data)
     if numbers is None or not any(_of_sizes(n) for n in numbers):
         return _torch_tensor(data, dtype=dtype, device=device, **rest)
     if dtype is None:
-        whole = all(type(n) in (int, torch.SymInt) for n in numbers)
+        whole = all(type(n) in INTS for n in numbers)
         dtype = torch.int64 if whole else torch.get_default_dtype()
+    if not dtype.is_floating_point and not dtype.is_complex and dtype not in (torch.bool, torch.int64):
+        limits = torch.iinfo(dtype)
+        if any(not limits.min <= n <= limits.max for n in numbers):
+            return _torch_tensor(data, dtype=dtype, device=device, **rest)
 
     def made(data):
         if type(data) in (list, tuple, torch.Size):
@@ -80,8 +85,8 @@ def as_tensor(data, dtype=None, device=None):
 
 def broadcast_shapes(*shapes):
     """torch.broadcast_shapes(): a size beside a plain 1 is not asked for."""
-    rows = [(shape,) if type(shape) in (int, torch.SymInt) else tuple(shape) for shape in shapes]
-    if not any(type(n) is torch.SymInt for row in rows for n in row):
+    rows = [(shape,) if type(shape) in INTS else tuple(shape) for shape in shapes]
+    if not any(type(n) in SYMINTS for row in rows for n in row):
         return _torch_broadcast_shapes(*shapes)
     out = []
     for d in _range(1, max(len(row) for row in rows) + 1):
@@ -103,18 +108,19 @@ def broadcast_shapes(*shapes):
 def one_hot(tensor, num_classes=-1):
     """F.one_hot() for a given number of classes: torch's looks at the data; here what it would say is asserted."""
     in_transform = torch._C._functorch.peek_interpreter_stack() is not None  # which torch has a way of its own for
-    if in_transform or type(num_classes) not in (int, torch.SymInt) or num_classes < 1:
+    if in_transform or type(num_classes) not in INTS or num_classes < 1:
         return _torch_one_hot(tensor, num_classes)
     if tensor.dtype is not torch.int64:
         return _torch_one_hot(tensor, num_classes)
     torch._assert_async(tensor.ge(0).all(), "Class values must be non-negative.")
     torch._assert_async(tensor.lt(num_classes).all(), "Class values must be smaller than num_classes.")
-    return tensor.unsqueeze(-1).eq(torch.arange(num_classes, device=tensor.device)).to(torch.int64)
+    hot = tensor.unsqueeze(-1).eq(torch.arange(num_classes, device=tensor.device))
+    return hot.to(torch.int64, memory_format=torch.contiguous_format)  # however the classes lie
 
 
 def affine_grid_generator(theta, size, align_corners):
     """torch.affine_grid_generator() of images, of any size."""
-    symbolic = len(size) == 4 and any(type(n) is torch.SymInt for n in size)
+    symbolic = len(size) == 4 and any(type(n) in SYMINTS for n in size)
     if not symbolic or theta.dtype not in (torch.float32, torch.float64):
         return _torch_affine_grid_generator(theta, size, align_corners)
     batch, _, height, width = size
@@ -131,25 +137,20 @@ def affine_grid_generator(theta, size, align_corners):
     return base.expand(batch, -1, -1).bmm(theta.transpose(1, 2)).view(batch, height, width, 2)
 
 
-_torch_one_hot, _torch_affine_grid_generator = F.one_hot, torch.affine_grid_generator
-_torch_as_tensor = torch.as_tensor
-_torch_linspace, _torch_tensor, _torch_broadcast_shapes = torch.linspace, torch.tensor, torch.broadcast_shapes
-
-
 def with_plain_bools(function):
     """`n > 1 and ...` leaves a symbolic boolean where a plain one is asked for; its value was decided by `and`."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        args = [bool(a) if type(a) is torch.SymBool else a for a in args]
-        return function(*args, **{k: bool(a) if type(a) is torch.SymBool else a for k, a in kwargs.items()})
+        args = [bool(a) if type(a) in SYMBOOLS else a for a in args]
+        return function(*args, **{k: bool(a) if type(a) in SYMBOOLS else a for k, a in kwargs.items()})
 
     return call
 
 
 def check_with(error_type, cond, message):
     """What torch._check and its kin come to: a fact about a symbolic number, stated once."""
-    if type(cond) is not torch.SymBool:
+    if type(cond) not in SYMBOOLS:
         return _torch_check_with(error_type, cond, message)
     if not _C.expect(cond, message):
         _torch_check_with(error_type, False, message)
@@ -184,8 +185,71 @@ def get_opt_einsum():
     return _Paths
 
 
-_torch_check_with, _torch_check_tensor_all_with = torch._check_with, torch._check_tensor_all_with
-_WORDS_OF_CHECK = next(
-    c for c in torch._check_with.__code__.co_consts if type(c) is str and c.startswith("Expected cond")
-)
-_torch_get_opt_einsum = torch.backends.opt_einsum.get_opt_einsum
+def _in_place_of(owner, name, function):
+    original = own(owner, name)
+    _C._substitute(original, function)
+    return original
+
+
+_IN_C = getattr(torch._C, "_VariableFunctions", None)
+
+
+@capability("torch.linspace() of sizes")
+def _begin_linspace():
+    global _torch_linspace
+    _torch_linspace = _in_place_of(_IN_C, "linspace", linspace)
+
+
+@capability("torch.tensor() of sizes")
+def _begin_tensor():
+    global _torch_tensor, _torch_as_tensor
+    _torch_tensor = _in_place_of(_IN_C, "tensor", tensor)
+    _torch_as_tensor = _in_place_of(_IN_C, "as_tensor", as_tensor)
+
+
+@capability("torch.affine_grid_generator() of sizes")
+def _begin_affine_grid_generator():
+    global _torch_affine_grid_generator
+    _torch_affine_grid_generator = _in_place_of(_IN_C, "affine_grid_generator", affine_grid_generator)
+
+
+@capability("F.one_hot() for a given number of classes")
+def _begin_one_hot():
+    global _torch_one_hot
+    _torch_one_hot = _in_place_of(attribute(torch._C, "_nn"), "one_hot", one_hot)
+
+
+@capability("F.scaled_dot_product_attention() with decisions on sizes")
+def _begin_attention():
+    original = own(attribute(torch._C, "_nn"), "scaled_dot_product_attention")
+    _C._substitute(original, with_plain_bools(original))
+
+
+@capability("torch.broadcast_shapes() of sizes")
+def _begin_broadcast_shapes():
+    global _torch_broadcast_shapes
+    _torch_broadcast_shapes = _in_place_of(torch.functional, "broadcast_shapes", broadcast_shapes)
+
+
+@capability("torch._check() as a fact about sizes")
+def _begin_check_with():
+    global _torch_check_with
+    _torch_check_with = _in_place_of(torch, "_check_with", check_with)
+
+
+@capability("torch._check_tensor_all() without a look at data")
+def _begin_check_tensor_all_with():
+    global _torch_check_tensor_all_with, _WORDS_OF_CHECK
+    original = own(torch, "_check_tensor_all_with")
+    words = [c for c in own(torch, "_check_with").__code__.co_consts if type(c) is str]
+    words = [text for text in words if text.startswith("Expected cond")]
+    if not words:
+        raise Missing("torch._check_with has no words of its own")
+    _torch_check_tensor_all_with, _WORDS_OF_CHECK = original, words[0]
+    _C._substitute(original, check_tensor_all_with)
+
+
+@capability("the order of operands of torch.einsum()")
+def _begin_opt_einsum():
+    global _torch_get_opt_einsum
+    _torch_get_opt_einsum = _in_place_of(torch.backends.opt_einsum, "get_opt_einsum", get_opt_einsum)

@@ -1,19 +1,16 @@
-"""What torch's symbolic integers and booleans lack of Python's: operators, methods, answers beyond 64 bits.
-
-For good: outside of captures these classes are torch's own affair, and answer as they did.
-"""
+"""What torch's symbolic integers and booleans lack of Python's: operators, methods, answers beyond 64 bits."""
 
 import sys
 
 import torch
 
 from .. import _C
-from .foreign import is_foreign
+from .._numbers import SYMBOOLS, SYMINTS, SymBool, SymFloat, SymInt, is_foreign
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
-class SymInt:
-    """Its methods count as the machinery of symbolic numbers, by name."""
-
+class _Methods:
     def __hash__(self):
         """A symbolic number that is hashed is pinned to its value, whose hash it has."""
         return hash(int(self))
@@ -31,8 +28,10 @@ class SymInt:
         return torch.sym_max(self, -self)
 
 
-for _method in ("__hash__", "__format__", "__abs__", "__round__"):
-    setattr(torch.SymInt, _method, SymInt.__dict__[_method])
+for _name in ("__hash__", "__format__", "__abs__", "__round__"):
+    _method = _Methods.__dict__[_name]
+    _method.__qualname__ = f"SymInt.{_name}"  # of the machinery of symbolic numbers
+    setattr(SymInt, _name, _method)
 
 
 def _bits(name):
@@ -50,14 +49,14 @@ def _bits(name):
 
 
 for _name in ("and", "or", "xor", "lshift", "rshift"):
-    setattr(torch.SymInt, f"__{_name}__", _bits(f"__{_name}__"))
-    setattr(torch.SymInt, f"__r{_name}__", _bits(f"__r{_name}__"))
+    setattr(SymInt, f"__{_name}__", _bits(f"__{_name}__"))
+    setattr(SymInt, f"__r{_name}__", _bits(f"__r{_name}__"))
 
 
 RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 WITH_REMAINDER = ("mod", "rmod", "floordiv", "rfloordiv")  # of floats: exact, which no expression is
-_EXACT = (int, bool, torch.SymInt, torch.SymBool, torch.SymFloat)
+_EXACT = (int, bool, *SYMINTS, *SYMBOOLS, SymFloat, torch.SymFloat)
 _AS_INTS = ("add", "sub", "mul", "floordiv", "mod")  # what an int and a numpy.int64 give is an int of numpy's
 
 
@@ -70,18 +69,15 @@ def beside_numpy(name, number, other):
     """Of a symbolic int and a `numpy.int64`, where C code does the operator."""
     from .numpy_integers import of_numpy  # which is made of this module
 
-    return of_numpy(getattr(torch.SymInt, name)(number, int(other)))
+    return of_numpy(getattr(SymInt, name)(number, int(other)))
 
 
 def _without_end(name):
     """Arithmetic of ints: where an expression has no room for what comes of it, of the numbers themselves, which that pins."""
-    symbolic = getattr(torch.SymInt, name)
+    symbolic = getattr(SymInt, name)
     reflected = f"__{_REFLECTED.get(name[2:-2], name[3:-2] if name[2] == 'r' else 'r' + name[2:-2])}__"
 
     def exact(self, other):
-        if is_foreign(self):
-            ours = type(other) is torch.SymInt and not is_foreign(other)
-            return symbolic(self, int(other) if ours else other)
         if type(other) is torch.SymInt and is_foreign(other):
             return getattr(other, reflected)(int(self))
         if is_numpy_int64(other) and name[2:-2].removeprefix("r") in (*_AS_INTS, *RELATIONS):
@@ -93,7 +89,7 @@ def _without_end(name):
                 if getattr(type(other), reflected, None) is not getattr(int, reflected, None):
                     return NotImplemented
                 other = int(other)
-            if type(other) is torch.SymBool:
+            if type(other) in SYMBOOLS:
                 other = int(bool(other))
             if type(other) is complex:
                 return getattr(complex(int(self)), name, lambda _: NotImplemented)(other)
@@ -109,14 +105,14 @@ def _without_end(name):
         return getattr(int(self), name)(int(other))
 
     exact.__name__, exact.__qualname__ = name, f"SymInt.{name}"
-    return _C._number_operator(torch.SymInt, name, exact) or exact
+    return _C._number_operator(SymInt, name, exact) or exact
 
 
 for _name in ("add", "sub", "mul", "pow", "floordiv", "mod", "truediv"):
-    setattr(torch.SymInt, f"__{_name}__", _without_end(f"__{_name}__"))
-    setattr(torch.SymInt, f"__r{_name}__", _without_end(f"__r{_name}__"))
+    setattr(SymInt, f"__{_name}__", _without_end(f"__{_name}__"))
+    setattr(SymInt, f"__r{_name}__", _without_end(f"__r{_name}__"))
 for _name in RELATIONS:
-    setattr(torch.SymInt, f"__{_name}__", _without_end(f"__{_name}__"))
+    setattr(SymInt, f"__{_name}__", _without_end(f"__{_name}__"))
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
 
@@ -126,18 +122,18 @@ def _divided(number, by):
     return number // by, number % by
 
 
-torch.SymInt.__divmod__ = lambda self, other: _divided(self, other) if isinstance(other, _NUMBERS) else NotImplemented
-torch.SymInt.__rdivmod__ = lambda self, other: _divided(other, self) if isinstance(other, _NUMBERS) else NotImplemented
-torch.SymInt.__pos__ = torch.SymInt.__trunc__ = torch.SymInt.__floor__ = torch.SymInt.__ceil__ = lambda self: self
-torch.SymInt.__float__ = lambda self: float(int(self))
-torch.SymInt.__invert__ = lambda self: -self - 1
-torch.SymInt.real = torch.SymInt.numerator = property(lambda self: self)
-torch.SymInt.imag = property(lambda self: 0)
-torch.SymInt.denominator = property(lambda self: 1)
-torch.SymInt.conjugate = lambda self: self
+SymInt.__divmod__ = lambda self, other: _divided(self, other) if isinstance(other, _NUMBERS) else NotImplemented
+SymInt.__rdivmod__ = lambda self, other: _divided(other, self) if isinstance(other, _NUMBERS) else NotImplemented
+SymInt.__pos__ = SymInt.__trunc__ = SymInt.__floor__ = SymInt.__ceil__ = lambda self: self
+SymInt.__float__ = lambda self: float(int(self))
+SymInt.__invert__ = lambda self: -self - 1
+SymInt.real = SymInt.numerator = property(lambda self: self)
+SymInt.imag = property(lambda self: 0)
+SymInt.denominator = property(lambda self: 1)
+SymInt.conjugate = lambda self: self
 
 
-torch.SymBool.__index__ = lambda self: int(bool(self))
+SymBool.__index__ = lambda self: int(bool(self))
 
 
 def of_value(name, value):
@@ -151,22 +147,22 @@ def of_value(name, value):
 
 
 for _name in ("to_bytes", "as_integer_ratio", "bit_length", "bit_count"):
-    setattr(torch.SymInt, _name, of_value(_name, int))
+    setattr(SymInt, _name, of_value(_name, int))
 for _name in ("to_bytes", "as_integer_ratio", "bit_length", "bit_count", "conjugate"):
-    setattr(torch.SymBool, _name, of_value(_name, bool))
+    setattr(SymBool, _name, of_value(_name, bool))
 for _name in ("real", "imag", "numerator", "denominator"):
-    setattr(torch.SymBool, _name, property(lambda self, name=_name: getattr(bool(self), name)))
+    setattr(SymBool, _name, property(lambda self, name=_name: getattr(bool(self), name)))
 if hasattr(int, "is_integer"):  # from CPython 3.12 on
-    torch.SymInt.is_integer = torch.SymBool.is_integer = lambda self: True
+    SymInt.is_integer = SymBool.is_integer = lambda self: True
 
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod", "lshift", "rshift", "and", "or", "xor")
 _UNARY = ("neg", "pos", "abs", "invert", "int", "float", "round", "trunc", "floor", "ceil")
 for _name in (*_BINARY, *[f"r{name}" for name in _BINARY], *_UNARY, *RELATIONS):  # what a bool can do as a number
     _name = f"__{_name}__"
-    if getattr(torch.SymBool, _name, None) is getattr(object, _name, None):
-        setattr(torch.SymBool, _name, of_value(_name, bool))
-_power = torch.SymInt.__pow__
+    if getattr(SymBool, _name, None) is getattr(object, _name, None):
+        setattr(SymBool, _name, of_value(_name, bool))
+_power = SymInt.__pow__
 
 
 def _power_modulo(self, other, modulus=None):
@@ -174,4 +170,8 @@ def _power_modulo(self, other, modulus=None):
 
 
 _power_modulo.__name__, _power_modulo.__qualname__ = "__pow__", "SymInt.__pow__"
-torch.SymInt.__pow__ = _power_modulo
+SymInt.__pow__ = _power_modulo
+
+
+for _name in ("__str__", "__repr__", "__format__", "__hash__"):
+    setattr(SymBool, _name, of_value(_name, bool))

@@ -5,13 +5,14 @@ numpy's quotients are floats of its own, of which there are no symbols (with_num
 
 import sys
 
-import torch
-
 from .. import _C
+from .._numbers import SYMBOOLS, SYMINTS, SymInt
 from .integers import RELATIONS, is_numpy_int64
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
-class NumpyInt(torch.SymInt):
+
+class NumpyInt(SymInt):
     """One that becomes a `numpy.int64` where it leaves the capture."""
 
     def __getattr__(self, name):
@@ -24,7 +25,7 @@ class NumpyInt(torch.SymInt):
         """Where C code asks for it, of a container."""
         return repr(_type()(int(plain(self))))
 
-    __hash__ = torch.SymInt.__hash__
+    __hash__ = SymInt.__hash__
 
 
 NumpyInt.__name__ = "numpy.int64"
@@ -38,7 +39,7 @@ def _type():
 
 def plain(number):
     if type(number) is NumpyInt:
-        return torch.SymInt(number.node)
+        return SymInt(number.node)
     return int(number) if is_numpy_int64(number) else number
 
 
@@ -48,16 +49,16 @@ def of_numpy(number):
     if not _shown:
         _C._show_as(NumpyInt, _type())
         _shown = True
-    if type(number) is torch.SymInt:
+    if type(number) in SYMINTS:
         return NumpyInt(number.node)
-    if type(number) in (bool, torch.SymBool):
+    if type(number) in (bool, *SYMBOOLS):
         return sys.modules["numpy"].bool_(bool(number))
     return _type()(number) if type(number) is int and -(2**63) <= number < 2**63 else number
 
 
 def _operator(name, gives_int):
     def operator(self, *others):
-        value = getattr(torch.SymInt, name)(plain(self), *map(plain, others))
+        value = getattr(SymInt, name)(plain(self), *map(plain, others))
         return of_numpy(value) if gives_int else value
 
     operator.__name__, operator.__qualname__ = name, f"SymInt.{name}"

@@ -1,6 +1,7 @@
-"""What is neither tensor nor size: warnings, logging, garbage collection, and what is done between two pieces."""
+"""What is neither tensor nor size: warnings, logging, and what is done between two pieces."""
 
 import json
+import logging
 import random
 import sys
 import types
@@ -8,7 +9,10 @@ import warnings
 
 import torch
 
-from .. import _C, _control_flow
+from .. import _C
+from .._genuine import Missing, capability, is_own, own
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def _is_of_import(frame):
@@ -74,40 +78,12 @@ def _log_from(self, level, msg, args, exc_info, extra, stack_info, stacklevel):
     self.handle(self.makeRecord(self.name, level, file, line, msg, args, exc_info, function, extra, stack))
 
 
-_log_from._cresset_native = (_log_from.__code__, "a call of a logger")
+_C._mark(_log_from, "a call of a logger")
 
 
-def of_gc(name, wanted=None):
-    """gc.isenabled() and its kin: while something is captured, collection rests, whatever the program wants."""
-
-    def asked():
-        return _C._collects(wanted)
-
-    asked._cresset_native = (asked.__code__, f"a call of gc.{name}")
-    return asked
-
-
-def operators_of_control_flow():
-    """Where torch's operators of control flow stand. Called by other names, they run for real, between two pieces."""
-    from torch._higher_order_ops import cond as conds
-    from torch._higher_order_ops import while_loop as loops
-
-    rows = []
-    for name, module, replacement in [
-        ("cond", conds, _control_flow.cond),
-        ("while_loop", loops, _control_flow.while_loop),
-        ("associative_scan", _control_flow._torch_associative_scan, _control_flow.associative_scan),
-    ]:
-        original = getattr(module, name, None)
-        if original is None:  # the package gives the function, not the module of that name
-            original = module
-        if not isinstance(original, types.FunctionType):
-            continue
-        original._cresset_native = (original.__code__, f"a call of torch.{name} by another name")
-        for where in (torch, torch._higher_order_ops, sys.modules[f"torch._higher_order_ops.{name}"]):
-            if getattr(where, name, None) is original:
-                rows.append((where, name, replacement))
-    return rows
+@capability("calls of loggers")
+def _begin_logging():
+    _C._substitute(own(logging.Logger, "_log"), log)
 
 
 def _done_natively():
@@ -119,13 +95,7 @@ def _done_natively():
     rows += [(torch, name, modes) for name in ("set_default_dtype", "use_deterministic_algorithms")]
     rows.append((torch.func, "linearize", "it traces a function"))
     rows.append((torch.Tensor, "__deepcopy__", "it copies storages, each once"))
-    for module, name, why in rows:
-        function = getattr(module, name, None)
-        if isinstance(function, types.FunctionType):
-            function._cresset_native = (function.__code__, f"a call of {module.__name__}.{name}: {why}")
-
-
-_done_natively()
+    _mark(rows)
 
 
 def _methods(cls, names):
@@ -149,8 +119,8 @@ def _library_done_natively():
 def _mark(rows):
     for owner, name, why in rows:
         function = getattr(owner, name, None)
-        if isinstance(function, types.FunctionType):
-            function._cresset_native = (function.__code__, f"a call of {owner.__name__}.{name}: {why}")
+        if isinstance(function, types.FunctionType) and is_own(function, owner, name):
+            _C._mark(function, f"a call of {owner.__name__}.{name}: {why}")
 
 
 def _mark_averages():
@@ -160,9 +130,9 @@ def _mark_averages():
     _mark([(statistics, name, "it adds fractions") for name in averages.split()])
 
 
+_done_natively()
 _library_done_natively()
 _C._mark_when_met("statistics", _mark_averages)
-_torch_shares_type = torch._has_compatible_shallow_copy_type
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -177,11 +147,22 @@ def shares_type(tensor, other):
     return tensor.layout == other.layout and (tensor.device.type == "meta") == (other.device.type == "meta")
 
 
-_as_torch_says._cresset_native = (_as_torch_says.__code__, None)
-_C._substitute(_torch_shares_type, shares_type)
-# torch's own decorator, for torch.compile's sake: what it wraps is called.
-_wrapper = torch._disable_dynamo(lambda: None)
-_C._see_through_wrappers(_wrapper.__code__, _wrapper.__code__.co_freevars.index("fn"))
+_C._mark(_as_torch_says, None)
+
+
+@capability("`.data` of captured tensors given to others")
+def _begin_shares_type():
+    global _torch_shares_type
+    _torch_shares_type = own(torch._C._VariableFunctions, "_has_compatible_shallow_copy_type")
+    _C._substitute(_torch_shares_type, shares_type)
+
+
+@capability("a look through torch's own decorator, which is there for torch.compile's sake")
+def _begin_wrappers():
+    code = own(torch, "_disable_dynamo")(lambda: None).__code__
+    if "fn" not in code.co_freevars:
+        raise Missing("torch._disable_dynamo is made otherwise")
+    _C._see_through_wrappers(code, code.co_freevars.index("fn"))
 
 
 def _in_stores(self, name):

@@ -5,15 +5,13 @@ import warnings
 
 import torch
 
+from .. import _C
+from .._genuine import capability, own
+from .._numbers import INTS, SYMINTS
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 _range = builtins.range
-
-
-class _RangeType(type):
-    def __instancecheck__(cls, value):
-        return isinstance(value, _range)
-
-    def __subclasscheck__(cls, other):
-        return other is cls or issubclass(other, _range)
 
 
 def _parts(args):
@@ -28,19 +26,17 @@ def _step_count(start, stop, step):
     return (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
 
 
-class Range(metaclass=_RangeType):
+def _of_steps(*args):
     """range(): an end that is a symbolic size is not pinned, only how many steps there are: range(0, n, 128) is the same
     loop for every n from 1 to 128. Gives a true range, whose ``stop`` may lie behind the one that was asked for."""
-
-    def __new__(cls, *args):
-        if len(args) > 3 or not any(type(a) is torch.SymInt for a in args):
-            return _range(*args)
-        start, stop, step = _parts(args)
-        step = int(step)
-        if step == 0 or _is_empty(start, stop, step):
-            return _range(0, 0, step)
-        start = int(start)
-        return _range(start, start + int(_step_count(start, stop, step)) * step, step)
+    if len(args) > 3 or not any(type(a) in SYMINTS for a in args):
+        return _range(*args)
+    start, stop, step = _parts(args)
+    step = int(step)
+    if step == 0 or _is_empty(start, stop, step):
+        return _range(0, 0, step)
+    start = int(start)
+    return _range(start, start + int(_step_count(start, stop, step)) * step, step)
 
 
 _MOST_LISTED = 256
@@ -49,20 +45,17 @@ _MOST_LISTED = 256
 def symbolic_range(*args):
     """The range that a loop goes over. Where it begins, and its step, are not pinned either: then it is a list."""
     start, stop, step = _parts(args)
-    if not (type(start) is torch.SymInt or type(step) is torch.SymInt) or step == 0:
-        return Range(*args)
+    if not (type(start) in SYMINTS or type(step) in SYMINTS) or step == 0:
+        return _of_steps(*args)
     if _is_empty(start, stop, step):
         return []
     steps = _step_count(start, stop, step)
     if steps > _MOST_LISTED:
-        return Range(*args)
+        return _of_steps(*args)
     listed = []
     for i in _range(int(steps)):
         listed.append(start + i * step if i else start)
     return listed
-
-
-Range.__name__ = Range.__qualname__ = "range"
 
 
 class RangeIterator:
@@ -129,7 +122,7 @@ def _set_state_quietly(iterator, state):
 def _symbolic(values):
     """Whether these are integers of which one is a symbolic size."""
     kinds = {type(v) for v in values}
-    return torch.SymInt in kinds and kinds <= {int, torch.SymInt}
+    return not kinds.isdisjoint(SYMINTS) and kinds <= {*INTS}
 
 
 def extremum(builtin, symbolic):
@@ -146,3 +139,11 @@ def extremum(builtin, symbolic):
 
     extremum.__name__ = extremum.__qualname__ = builtin.__name__
     return extremum
+
+
+@capability("min(), max() and range() of sizes")
+def _begin():
+    for name, symbolic in (("min", torch.sym_min), ("max", torch.sym_max)):
+        builtin = own(builtins, name)
+        _C._stand_in(builtin, extremum(builtin, symbolic))
+    _C._stand_in(own(builtins, "range"), symbolic_range)

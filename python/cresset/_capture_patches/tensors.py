@@ -7,8 +7,11 @@ import warnings
 import torch
 
 from .. import _C
+from .._numbers import INTS, SYMINTS
 
-_range = builtins.range  # another one while something is captured
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
+_range = builtins.range
 
 
 def _new(self, *args, **kwargs):
@@ -16,8 +19,6 @@ def _new(self, *args, **kwargs):
 
     torch's own looks for a backend by the dispatch key, which trace tensors do not have.
     """
-    if not _C.is_capturing():
-        return torch._C.TensorBase.new(self, *args, **kwargs)
     sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args or (0,)
     if self.layout is torch.sparse_coo:
         parts = args if any(isinstance(a, torch.Tensor) for a in args) else (sizes,)
@@ -29,7 +30,7 @@ def _new(self, *args, **kwargs):
 
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **rest):
     """Tensor.new_tensor: torch's own looks for a backend, likewise."""
-    if rest or not _C.is_capturing():
+    if rest:
         return torch._C.TensorBase.new_tensor(
             self, data, dtype=dtype, device=device, requires_grad=requires_grad, **rest
         )
@@ -60,9 +61,8 @@ def _nested(numbers, shape):
     return [_nested(numbers[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
 
 
-torch.Tensor.new = _new
-torch.Tensor.new_tensor = _new_tensor
-torch.Tensor.tolist = _tolist
+for _name, _function in (("new", _new), ("new_tensor", _new_tensor), ("tolist", _tolist)):
+    _C._substitute(vars(torch._C.TensorBase)[_name], _function)
 
 
 def _select_symbols(tensor, key):
@@ -74,14 +74,14 @@ def _select_symbols(tensor, key):
     for k in key:
         if type(k) is torch.Tensor and k.dtype not in (torch.bool, torch.uint8):
             continue
-        if k is not None and k is not Ellipsis and type(k) not in (int, torch.SymInt, slice):
+        if k is not None and k is not Ellipsis and type(k) not in (*INTS, slice):
             return None
     fixed = sum(k is not None and k is not Ellipsis for k in key)
     if fixed > tensor.dim() or sum(k is Ellipsis for k in key) > 1:
         return None
     missing, dim, left = tensor.dim() - fixed, 0, []  # left: what tensors among the indices ask for
     for k in key:
-        if type(k) in (int, torch.SymInt):
+        if type(k) in INTS:
             tensor = tensor.select(dim, k)
             continue
         if k is None:
@@ -116,7 +116,7 @@ def _where_tensors_say(tensor, key):
     """(What an index selects without its tensors, these as index_put_() takes them, of how many dimensions that is), or
     None where the index is of another kind."""
     items = key if isinstance(key, tuple) else (key,)
-    kinds = (int, torch.SymInt, slice, types.EllipsisType, types.NoneType, torch.Tensor)
+    kinds = (*INTS, slice, types.EllipsisType, types.NoneType, torch.Tensor)
     if not all(type(item) in kinds for item in items) or sum(item is ... for item in items) > 1:
         return None
     tensors = [item for item in items if isinstance(item, torch.Tensor)]
@@ -169,7 +169,7 @@ def _put(tensor, key, value):
 
 def set_item(tensor, key, value):
     """tensor[key] = value, likewise."""
-    of_size = type(value) is torch.Tensor and value.dim() > 0 and type(value.shape[0]) is torch.SymInt
+    of_size = type(value) is torch.Tensor and value.dim() > 0 and type(value.shape[0]) in SYMINTS
     if of_size and _put(tensor, key, value):
         return None
     try:

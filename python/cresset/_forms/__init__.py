@@ -4,12 +4,12 @@ A module is imported when the first of its functions is called with such numbers
 evaluated): most programs call none. What stands here is what its decorators say, which a test holds it to.
 """
 
-import builtins
-import math
-
-import torch
+import types
 
 from .. import _C
+from .._genuine import math, torch
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 # Of base.form's `always`: where a number is symbolic that stands in no list, or a tensor has sizes that only data has.
 OF_DATA = 2
@@ -53,6 +53,7 @@ _ALWAYS = {
     "places": """combinations vander _C._VariableFunctions.block_diag repeat_interleave Tensor.repeat_interleave
         _C._nn.pad_sequence""",
     "products": "linalg.multi_dot _C._VariableFunctions.chain_matmul",
+    "signals": "istft",
     "statistics": """quantile Tensor.quantile nanquantile Tensor.nanquantile diff Tensor.diff gradient tensor_split
         Tensor.tensor_split""",
 }
@@ -61,7 +62,7 @@ _WITH_FACTORS_OR_SYMBOLS = {
         Tensor.baddbmm Tensor.baddbmm_ addbmm Tensor.addbmm Tensor.addbmm_ index_add Tensor.index_add
         Tensor.index_add_"""
 }
-_OF_PYTHON = {"math": math, "builtins": builtins}
+_OWNERS = {"math": math, "builtins": types.SimpleNamespace(**_C._builtins), "Tensor": torch._C.TensorBase}
 _WITH_DATA = {"numbers": "_C._nn.pad constant_pad_nd"}
 _WITH_FACTORS = {
     "factors": """add Tensor.add Tensor.add_ sub Tensor.sub Tensor.sub_ subtract Tensor.subtract Tensor.subtract_ addcmul
@@ -81,11 +82,12 @@ def rows():
     for always, table in tables.items():
         for module, names in table.items():
             for name in names.split():
-                of_python, _, own = name.partition(".")
-                function = _OF_PYTHON.get(of_python, torch)
-                for part in (own if of_python in _OF_PYTHON else name).split("."):
+                owner, _, own = name.rpartition(".")
+                function = _OWNERS.get(owner) or torch
+                for part in own.split(".") if owner in _OWNERS else name.split("."):
                     function = getattr(function, part, None)
-                if function is not None:  # as in some releases of torch
+                # Others there are in some releases of torch alone, or the user has put them there.
+                if function is not None and not isinstance(function, types.FunctionType):
                     yield function, f"{__name__}.{module}", always
 
 

@@ -1,15 +1,16 @@
 """Operators of symbolic numbers that no expression has: on bits, shifts by symbols, remainders of floats. What they give is a
 symbol of its own, which each call computes (bridge/computed_number.h); else they pin the numbers, as _capture_patches has it."""
 
-import torch
-
 from .. import _C
+from .._numbers import INTS, NUMBERS, SymFloat, SymInt
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def _of_bits(name, pinned):
     def operator(self, other):
         by_number = "shift" in name and type(other) is int  # products and quotients
-        made = _C._computed(name[2:-2], self, other) if type(other) in (int, torch.SymInt) and not by_number else None
+        made = _C._computed(name[2:-2], self, other) if type(other) in INTS and not by_number else None
         if made is not None:
             return made
         return pinned(self, other)
@@ -30,7 +31,7 @@ def _with_remainder(name, pinned):
 
     def operator(self, other):
         made = None
-        if type(other) in (int, float, torch.SymInt, torch.SymFloat):
+        if type(other) in NUMBERS:
             made = _C._computed(operation, *((other, self) if reflected else (self, other)))
         return pinned(self, other) if made is None else made
 
@@ -43,13 +44,16 @@ def _bit_length(self):
 
 
 def _set(owner, name, method):
-    method.__name__, method.__qualname__ = name, f"{owner.__name__}.{name}"  # of the machinery of numbers, as all are
+    method.__name__, method.__qualname__ = (
+        name,
+        f"{'SymInt' if owner is SymInt else 'SymFloat'}.{name}",
+    )  # of the machinery of numbers, as all are
     setattr(owner, name, method)
 
 
 for _name in ("and", "or", "xor", "lshift", "rshift"):
-    _set(torch.SymInt, f"__{_name}__", _of_bits(f"__{_name}__", getattr(torch.SymInt, f"__{_name}__")))
-    _set(torch.SymInt, f"__r{_name}__", _of_bits_reflected(_name, getattr(torch.SymInt, f"__r{_name}__")))
+    _set(SymInt, f"__{_name}__", _of_bits(f"__{_name}__", getattr(SymInt, f"__{_name}__")))
+    _set(SymInt, f"__r{_name}__", _of_bits_reflected(_name, getattr(SymInt, f"__r{_name}__")))
 for _name in ("__mod__", "__rmod__", "__floordiv__", "__rfloordiv__"):
-    _set(torch.SymFloat, _name, _with_remainder(_name, getattr(torch.SymFloat, _name)))
-_set(torch.SymInt, "bit_length", _bit_length)
+    _set(SymFloat, _name, _with_remainder(_name, getattr(SymFloat, _name)))
+_set(SymInt, "bit_length", _bit_length)

@@ -7,10 +7,12 @@ the numbers, and raises what eager raises. Calls in a form are not replaced agai
 
 import types
 
-import torch
-
 from .. import _C
+from .._genuine import torch
+from .._numbers import INTS, SYMBOLS, SYMBOOLS, SYMINTS
 from . import OF_DATA, OF_FACTORS, OF_SYMBOLS_OR_FACTORS  # noqa: F401
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def form(*functions, always=False, varied=False):
@@ -54,7 +56,7 @@ def are_floats_alike(*tensors):
 
 
 def is_symbol(number):
-    return type(number) in (torch.SymInt, torch.SymFloat)
+    return type(number) in SYMBOLS
 
 
 def is_factor(number):
@@ -66,7 +68,7 @@ def is_factor(number):
 
 def is_of_data(number):
     """Whether only data knows it."""
-    return type(number) in (torch.SymInt, torch.SymBool) and not number.node.has_hint()
+    return type(number) in (*SYMINTS, *SYMBOOLS) and not number.node.has_hint()
 
 
 def holds(condition, message=None):
@@ -90,7 +92,7 @@ def several(value, count):
         out = list(value) * (count if len(value) == 1 else 1)
     else:
         out = [value] * count
-    return out if len(out) == count and all(type(n) in (int, torch.SymInt) for n in out) else None
+    return out if len(out) == count and all(type(n) in INTS for n in out) else None
 
 
 def laid_out_like(result, input):

@@ -1,12 +1,12 @@
 """Forms of operators that draw random numbers (base.py), whose probabilities and parameters may be symbolic floats: the
 numbers are those that eager draws."""
 
-import math
-
-import torch
-
 from .. import _C
+from .._genuine import math, torch
+from .._numbers import SYMFLOATS
 from .base import are_floats_alike, form, hide, is_float
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def keeps_all(input, p, train):
@@ -90,56 +90,56 @@ def dropout_(input, p, train):
     return input.mul_(drawn_into(torch.empty_like(input), 1 - p) / (1 - p))
 
 
-@form(torch.Tensor.bernoulli_)
+@form(torch._C.TensorBase.bernoulli_)
 def bernoulli_(self, p=0.5):
     if not is_float(self) or not p >= 0 or not p <= 1:
         return self.bernoulli_(p)
     return self.copy_(drawn_into(self.detach(), p))
 
 
-@form(torch.bernoulli, torch.Tensor.bernoulli)
+@form(torch.bernoulli, torch._C.TensorBase.bernoulli)
 def bernoulli(input, p):
     if not is_float(input) or input.requires_grad or not 0 <= p <= 1:
         return torch.bernoulli(input, p)
     return _C.drawn("aten::bernoulli.p", input.detach(), p)
 
 
-@form(torch.Tensor.normal_)
+@form(torch._C.TensorBase.normal_)
 def normal_(self, mean=0.0, std=1.0):
     if not is_float(self) or not std >= 0:
         return self.normal_(mean, std)
     return self.copy_(_C.drawn("aten::normal_functional", self.detach(), mean, std))
 
 
-@form(torch.Tensor.uniform_)
+@form(torch._C.TensorBase.uniform_)
 def uniform_(self, a=0.0, b=1.0):
     if not is_float(self) or not a <= b or b - a > torch.finfo(self.dtype).max:
         return self.uniform_(a, b)
     return self.copy_(_C.drawn("aten::uniform", self.detach(), a, b))
 
 
-@form(torch.Tensor.exponential_)
+@form(torch._C.TensorBase.exponential_)
 def exponential_(self, lambd=1.0):
     if not is_float(self) or not lambd > 0:
         return self.exponential_(lambd)
     return self.copy_(_C.drawn("aten::exponential", self.detach(), lambd))
 
 
-@form(torch.Tensor.log_normal_)
+@form(torch._C.TensorBase.log_normal_)
 def log_normal_(self, mean=1.0, std=2.0):
     if not is_float(self) or not std > 0:
         return self.log_normal_(mean, std)
     return self.copy_(_C.drawn("aten::log_normal", self.detach(), mean, std))
 
 
-@form(torch.Tensor.cauchy_)
+@form(torch._C.TensorBase.cauchy_)
 def cauchy_(self, median=0.0, sigma=1.0):
     if not is_float(self) or not sigma > 0:
         return self.cauchy_(median, sigma)
     return self.copy_(_C.drawn("aten::cauchy", self.detach(), median, sigma))
 
 
-@form(torch.Tensor.geometric_)
+@form(torch._C.TensorBase.geometric_)
 def geometric_(self, p):
     if not is_float(self) or not 0 < p < 1:
         return self.geometric_(p)
@@ -170,8 +170,8 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
         return original()
     if query.dtype not in (torch.float32, torch.float64) or enable_gqa or (is_causal and attn_mask is not None):
         return original()
-    if type(dropout_p) is not torch.SymFloat:  # the products' own sizes go on without one
-        if type(scale) is not torch.SymFloat:
+    if type(dropout_p) not in SYMFLOATS:  # the products' own sizes go on without one
+        if type(scale) not in SYMFLOATS:
             return original()
         return torch._C._nn.scaled_dot_product_attention(
             query * scale, key, value, attn_mask, dropout_p, is_causal, scale=1.0

@@ -1,9 +1,11 @@
 """Forms of sums with a factor that is a tensor (base.py): a step size, a momentum, what a line search gave. The C code
 reads its number; the program multiplies by it."""
 
-import torch
-
+from .. import _C
+from .._genuine import torch
 from .base import OF_FACTORS, are_floats_alike, form, hide, is_factor, is_float
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def width_of(dtype):

@@ -1,9 +1,12 @@
 """Forms of losses (base.py) whose margins, bounds and smoothing may be symbolic floats."""
 
-import torch
-
+from .. import _C
+from .._genuine import torch
+from .._numbers import SYMFLOATS
 from .base import form, hide, is_float, is_symbol
 from .norms import pairwise_distance
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _nn = torch._C._nn
 
@@ -56,7 +59,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=1):
 
 @form(torch.triplet_margin_loss)
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=1):
-    whole = type(eps) is not torch.SymFloat or anchor.dtype in (torch.float32, torch.float64)
+    whole = type(eps) not in SYMFLOATS or anchor.dtype in (torch.float32, torch.float64)
     if anchor.dim() != positive.dim() or anchor.dim() != negative.dim() or not whole:
         return torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
@@ -90,7 +93,7 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
     def original():
         return _nn.cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
 
-    usual = type(label_smoothing) is torch.SymFloat and is_float(input) and isinstance(target, torch.Tensor)
+    usual = type(label_smoothing) in SYMFLOATS and is_float(input) and isinstance(target, torch.Tensor)
     if not usual or not label_smoothing > 0 or not label_smoothing <= 1 or input.dim() == 0:
         return original()
     dim = 0 if input.dim() == 1 else 1

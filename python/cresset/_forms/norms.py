@@ -1,10 +1,11 @@
 """Forms of norms and of what normalizes (base.py), whose powers and epsilons may be symbolic floats, and groups sizes."""
 
-import math
-
-import torch
-
+from .. import _C
+from .._genuine import math, torch
+from .._numbers import NUMBERS, SYMFLOATS
 from .base import form, hide, is_float, is_symbol
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _nn = torch._C._nn
 
@@ -116,7 +117,7 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
 
 def is_power(p):
     """One that has no meaning of its own, as guards say."""
-    return type(p) in (int, float, torch.SymInt, torch.SymFloat) and p > 0 and p != math.inf
+    return type(p) in NUMBERS and p > 0 and p != math.inf
 
 
 def norm_of(tensor, p, dims, keep):
@@ -131,13 +132,13 @@ def norm_of(tensor, p, dims, keep):
 
 @form(torch.linalg.vector_norm)
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
-    if not is_float(x) or dtype is not None or type(ord) is not torch.SymFloat or not is_power(ord):
+    if not is_float(x) or dtype is not None or type(ord) not in SYMFLOATS or not is_power(ord):
         return torch.linalg.vector_norm(x, ord, dim, keepdim, dtype=dtype)
     dims = list(range(x.dim())) if dim is None else list(dim) if isinstance(dim, (tuple, list)) else [dim]
     return norm_of(x, ord, dims or list(range(x.dim())), keepdim)
 
 
-@form(torch.dist, torch.Tensor.dist)
+@form(torch.dist, torch._C.TensorBase.dist)
 def dist(input, other, p=2):
     if not is_float(input) or not is_float(other) or not is_power(p):
         return torch.dist(input, other, p)
@@ -194,7 +195,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     return (divided_by_norm(x1, dim, eps) * divided_by_norm(x2, dim, eps)).sum(dim)
 
 
-@form(torch.renorm, torch.Tensor.renorm)
+@form(torch.renorm, torch._C.TensorBase.renorm)
 def renorm(input, p, dim, maxnorm):
     if not is_float(input) or input.dim() < 2 or not maxnorm >= 0 or not is_power(p):
         return torch.renorm(input, p, dim, maxnorm)

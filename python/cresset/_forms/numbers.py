@@ -1,11 +1,11 @@
 """Forms of operators beside a number (base.py): factors, exponents, bounds and fillings that are symbolic, and losses with
 such parameters."""
 
-import math
-
-import torch
 import torch.nn.functional as F
 
+from .. import _C
+from .._genuine import math, torch
+from .._numbers import INTS, NUMBERS, SYMFLOATS
 from .base import (
     OF_DATA,
     OF_SYMBOLS_OR_FACTORS,
@@ -18,12 +18,14 @@ from .base import (
     is_symbol,
 )
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 _nn = torch._C._nn
 
 
 def as_tensor_beside(number, tensor):
     """A number as a tensor that promotes as the number does."""
-    whole = type(number) in (int, torch.SymInt) and not tensor.is_complex()
+    whole = type(number) in INTS and not tensor.is_complex()
     dtype = tensor.dtype if whole or tensor.is_floating_point() else torch.get_default_dtype()
     if tensor.dtype is torch.bool and whole:
         dtype = torch.int64
@@ -40,12 +42,12 @@ def beside(operator, input, other):
     return operator(as_tensor_beside(input, other) if is_beside(other, input) else input, other)
 
 
-@form(torch.fmod, torch.Tensor.fmod)
+@form(torch.fmod, torch._C.TensorBase.fmod)
 def fmod(input, other):
     return beside(torch.fmod, input, other) if isinstance(input, torch.Tensor) else torch.fmod(input, other)
 
 
-@form(torch.xlogy, torch.special.xlogy, torch.Tensor.xlogy)
+@form(torch.xlogy, torch.special.xlogy, torch._C.TensorBase.xlogy)
 def xlogy(input, other):
     return beside(torch.xlogy, input, other)
 
@@ -55,21 +57,21 @@ def xlog1py(input, other):
     return beside(torch.special.xlog1py, input, other)
 
 
-@form(torch.copysign, torch.Tensor.copysign)
+@form(torch.copysign, torch._C.TensorBase.copysign)
 def copysign(input, other):
     return beside(torch.copysign, input, other) if isinstance(input, torch.Tensor) else torch.copysign(input, other)
 
 
-@form(torch.float_power, torch.Tensor.float_power)
+@form(torch.float_power, torch._C.TensorBase.float_power)
 def float_power(input, exponent):
     if not is_float(input) or not is_symbol(exponent):
         return torch.float_power(input, exponent)
     return torch.pow(input.double(), exponent)
 
 
-@form(torch.Tensor.pow_)
+@form(torch._C.TensorBase.pow_)
 def pow_(self, exponent):
-    if not is_float(self) or type(exponent) is not torch.SymFloat:
+    if not is_float(self) or type(exponent) not in SYMFLOATS:
         return self.pow_(exponent)
     return self.copy_(torch.pow(self.clone(), exponent))
 
@@ -88,7 +90,7 @@ def softshrink(input, lambd=0.5):
     return torch.where(input > lambd, input - lambd, torch.where(input < -lambd, input + lambd, input * 0))
 
 
-@form(torch.logit, torch.Tensor.logit, torch.special.logit)
+@form(torch.logit, torch._C.TensorBase.logit, torch.special.logit)
 def logit(input, eps=None):
     if not is_float(input) or not is_symbol(eps) or not eps >= 0 or not eps <= 0.5:
         return torch.logit(input, eps)
@@ -103,7 +105,7 @@ def rrelu(input, lower=0.125, upper=0.3333333333333333, training=False):
     return F.leaky_relu(input, (lower + upper) / 2).contiguous()
 
 
-@form(torch.nan_to_num, torch.Tensor.nan_to_num)
+@form(torch.nan_to_num, torch._C.TensorBase.nan_to_num)
 def nan_to_num(input, nan=None, posinf=None, neginf=None):
     numbers = (nan, posinf, neginf)
     if not is_float(input):
@@ -115,7 +117,7 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None):
     return out
 
 
-@form(torch.isclose, torch.Tensor.isclose)
+@form(torch.isclose, torch._C.TensorBase.isclose)
 def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     usual = is_float(input) and is_float(other) and input.dtype == other.dtype
     if not usual or not rtol >= 0 or not atol >= 0:
@@ -142,7 +144,7 @@ def is_one(number):
 
 def multiplies(input, tensors, alpha, beta, ranks):
     """Floats of one dtype; and a factor that is a symbol, but no size, which such operators take, or a tensor."""
-    if torch.SymFloat not in (type(alpha), type(beta)) and not is_factor(alpha):
+    if type(alpha) not in SYMFLOATS and type(beta) not in SYMFLOATS and not is_factor(alpha):
         return False
     if isinstance(beta, torch.Tensor):  # of 0, what is in input would not matter
         return False
@@ -200,14 +202,14 @@ def rsub(input, other, *, alpha=1):
     return torch.sub(other, input, alpha=alpha)
 
 
-@form(torch.index_add, torch.Tensor.index_add, always=OF_SYMBOLS_OR_FACTORS)
+@form(torch.index_add, torch._C.TensorBase.index_add, always=OF_SYMBOLS_OR_FACTORS)
 def index_add(input, dim, index, source, *, alpha=1):
     if not is_float(input) or not is_float(source):
         return torch.index_add(input, dim, index, source, alpha=alpha)
     return torch.index_add(input, dim, index, (source * alpha).to(source.dtype))
 
 
-@form(torch.Tensor.index_add_, always=OF_SYMBOLS_OR_FACTORS)
+@form(torch._C.TensorBase.index_add_, always=OF_SYMBOLS_OR_FACTORS)
 def index_add_(self, dim, index, source, *, alpha=1):
     if not is_float(self) or not is_float(source):
         return self.index_add_(dim, index, source, alpha=alpha)
@@ -252,8 +254,8 @@ def padded(original, input, pad, value):
 
 
 def is_padded(input, pad, value):
-    listed = isinstance(pad, (list, tuple)) and all(type(p) in (int, torch.SymInt) for p in pad)
-    return listed and is_dense(input) and type(value) in (int, float, torch.SymInt, torch.SymFloat)
+    listed = isinstance(pad, (list, tuple)) and all(type(p) in INTS for p in pad)
+    return listed and is_dense(input) and type(value) in NUMBERS
 
 
 @form(_nn.pad, always=OF_DATA)
@@ -275,12 +277,12 @@ def filling(tensor, value):
     return torch.full((), value, dtype=tensor.dtype) if is_float(tensor) and is_symbol(value) else value
 
 
-@form(torch.index_fill, torch.Tensor.index_fill)
+@form(torch.index_fill, torch._C.TensorBase.index_fill)
 def index_fill(input, dim, index, value):
     return torch.index_fill(input, dim, index, filling(input, value))
 
 
-@form(torch.Tensor.index_fill_)
+@form(torch._C.TensorBase.index_fill_)
 def index_fill_(self, dim, index, value):
     return self.index_fill_(dim, index, filling(self, value))
 
@@ -290,14 +292,14 @@ def folded(reduce):
     return {} if reduce is None else {"reduce": reduce}
 
 
-@form(torch.scatter, torch.Tensor.scatter)
+@form(torch.scatter, torch._C.TensorBase.scatter)
 def scatter(input, dim, index, value, *, reduce=None):
     if not is_float(input) or not is_symbol(value):
         return torch.scatter(input, dim, index, value, **folded(reduce))
     return torch.scatter(input, dim, index, filling(input, value).expand(index.shape), **folded(reduce))
 
 
-@form(torch.Tensor.scatter_)
+@form(torch._C.TensorBase.scatter_)
 def scatter_(self, dim, index, value, *, reduce=None):
     if not is_float(self) or not is_symbol(value):
         return self.scatter_(dim, index, value, **folded(reduce))

@@ -1,19 +1,19 @@
 """Forms of what is made of a length, an offset or a step alone (base.py): diagonals, triangles, window functions, frequencies,
 sequences of several lengths, sizes that are broadcast."""
 
-import math
-
-import torch
-
+from .. import _C
+from .._genuine import math, torch
 from .base import form, hide, is_dense, is_float
 from .windows import Windows, apart
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _nn = torch._C._nn
 
 # ---- diagonals
 
 
-@form(torch.diagonal, torch.Tensor.diagonal)
+@form(torch.diagonal, torch._C.TensorBase.diagonal)
 def diagonal(input, offset=0, dim1=0, dim2=1):
     rank = input.dim() if is_dense(input) else 0
     if not -rank <= dim1 < rank or not -rank <= dim2 < rank:
@@ -28,7 +28,7 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
 diagonal_of = diagonal
 
 
-@form(torch.diag_embed, torch.Tensor.diag_embed)
+@form(torch.diag_embed, torch._C.TensorBase.diag_embed)
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     usual = is_dense(input) and input.dim() > 0 and input.dtype is not torch.bool
     if not usual or (dim1, dim2) != (-2, -1):
@@ -37,14 +37,14 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     return torch.constant_pad_nd(torch.diag_embed(input), (right, below, below, right))
 
 
-@form(torch.diag, torch.Tensor.diag)
+@form(torch.diag, torch._C.TensorBase.diag)
 def diag(input, diagonal=0):
     if not is_dense(input) or input.dim() not in (1, 2) or input.dtype is torch.bool:
         return torch.diag(input, diagonal)
     return diag_embed(input, diagonal) if input.dim() == 1 else diagonal_of(input, diagonal).clone()
 
 
-@form(torch.diagflat, torch.Tensor.diagflat)
+@form(torch.diagflat, torch._C.TensorBase.diagflat)
 def diagflat(input, offset=0):
     if not is_dense(input) or input.dtype is torch.bool:
         return torch.diagflat(input, offset)
@@ -189,7 +189,7 @@ def vander(x, N=None, increasing=False):
 # ---- parts written
 
 
-@form(torch.diagonal_scatter, torch.Tensor.diagonal_scatter)
+@form(torch.diagonal_scatter, torch._C.TensorBase.diagonal_scatter)
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     rank = input.dim() if is_dense(input) and is_dense(src) and input.is_contiguous() else 0
     if not -rank <= dim1 < rank or not -rank <= dim2 < rank or input.dtype != src.dtype:
@@ -228,7 +228,7 @@ def repeats_each(input, repeats, dim):
     return usual and type(dim) is int and -input.dim() <= dim < input.dim() and repeats.shape[0] == input.shape[dim]
 
 
-@form(torch.repeat_interleave, torch.Tensor.repeat_interleave, always=True)
+@form(torch.repeat_interleave, torch._C.TensorBase.repeat_interleave, always=True)
 def repeat_interleave(input, repeats, dim=None, *, output_size=None):
     flat = input.reshape(-1) if dim is None and is_dense(input) and isinstance(repeats, torch.Tensor) else input
     at = 0 if dim is None else dim
@@ -240,7 +240,7 @@ def repeat_interleave(input, repeats, dim=None, *, output_size=None):
 # ---- the rest
 
 
-@form(torch.round, torch.Tensor.round)
+@form(torch.round, torch._C.TensorBase.round)
 def round(input, *, decimals=0):
     if not is_float(input) or input.dtype not in (torch.float32, torch.float64):
         return torch.round(input, decimals=decimals)
@@ -251,7 +251,7 @@ def round(input, *, decimals=0):
     return torch.round(input / unit) * unit
 
 
-@form(torch.rot90, torch.Tensor.rot90)
+@form(torch.rot90, torch._C.TensorBase.rot90)
 def rot90(input, k=1, dims=(0, 1)):
     return torch.rot90(input, int(k % 4), dims)
 

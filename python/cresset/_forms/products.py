@@ -2,9 +2,11 @@
 
 import itertools
 
-import torch
-
+from .. import _C
+from .._genuine import torch
 from .base import form, hide, is_dense, is_of_data
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def best_splits(sizes):

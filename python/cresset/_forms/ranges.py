@@ -1,21 +1,22 @@
 """Forms of what is made of a start, an end and a step, which may be symbolic floats (base.py), and of images made larger by
 such factors."""
 
-import math
-
-import torch
-
+from .. import _C
+from .._genuine import math, torch
+from .._numbers import FLOATS, INTS, NUMBERS
 from .base import form, hide, is_float, laid_out_like
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _nn = torch._C._nn
 
 
 def is_number(value):
-    return type(value) in (int, float, torch.SymInt, torch.SymFloat)
+    return type(value) in NUMBERS
 
 
 def has_float(numbers):
-    return any(type(n) in (float, torch.SymFloat) for n in numbers)
+    return any(type(n) in FLOATS for n in numbers)
 
 
 @form(torch.arange)
@@ -125,7 +126,7 @@ def larger_by(upsample, along, has_corners):
     def made(input, output_size, factors, corners, original):
         if output_size is not None or not isinstance(factors, (list, tuple)) or len(factors) != input.dim() - 2:
             return original()
-        if all(type(f) in (int, torch.SymInt) for f in factors) and all(f >= 1 for f in factors):
+        if all(type(f) in INTS for f in factors) and all(f >= 1 for f in factors):
             return sized(input, [n * f for n, f in zip(input.shape[2:], factors)], corners)
         usual = is_float(input) and input.dtype in (torch.float32, torch.float64)
         if not usual or not all(is_number(f) and f > 0 for f in factors) or not all(n > 0 for n in input.shape[1:]):

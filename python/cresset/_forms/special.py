@@ -1,12 +1,13 @@
 """Forms of functions of mathematics (base.py), torch's and Python's, whose orders and tolerances may be symbolic."""
 
 import builtins
-import math
 
-import torch
-
+from .. import _C
 from .._capture_patches import NumpyInt
+from .._genuine import math, torch
 from .base import form, hide, is_float, is_symbol
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def is_single(tensor):
@@ -22,12 +23,12 @@ def polygamma(n, input):
     return torch.special.zeta(order, input) * (order.lgamma().exp() * sign)
 
 
-@form(torch.Tensor.polygamma)
+@form(torch._C.TensorBase.polygamma)
 def polygamma_of(self, n):
     return polygamma(n, self)
 
 
-@form(torch.mvlgamma, torch.Tensor.mvlgamma, torch.special.multigammaln)
+@form(torch.mvlgamma, torch._C.TensorBase.mvlgamma, torch.special.multigammaln)
 def mvlgamma(input, p):
     if not is_single(input) or not p >= 1:
         return torch.mvlgamma(input, p)
@@ -58,7 +59,7 @@ def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None):
     return torch.linalg.pinv(input, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
-@form(torch.pinverse, torch.Tensor.pinverse)
+@form(torch.pinverse, torch._C.TensorBase.pinverse)
 def pinverse(input, rcond=1e-15):
     return pinv(input, rcond)
 

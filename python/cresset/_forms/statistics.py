@@ -1,17 +1,17 @@
 """Forms of what is counted and summed along a dimension (base.py): quantiles, histograms, covariances, integrals, differences."""
 
-import math
-
-import torch
-
 from .. import _C
+from .._genuine import math, torch
+from .._numbers import FLOATS, NUMBERS, SYMFLOATS
 from .base import form, hide, holds, is_dense, is_float, is_of_data, is_symbol, product_of
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 # ---- quantiles
 
 
 def is_quantile(input, q, interpolation):
-    usual = is_float(input) and type(q) in (float, torch.SymFloat) and interpolation in PLACES
+    usual = is_float(input) and type(q) in FLOATS and interpolation in PLACES
     return usual and input.dtype in (torch.float32, torch.float64) and input.dim() > 0
 
 
@@ -65,14 +65,14 @@ def form_of_quantile(function, method, without_nan):
         return quantile_of(input, q, dim, keepdim, interpolation, without_nan)
 
 
-form_of_quantile(torch.quantile, torch.Tensor.quantile, False)
-form_of_quantile(torch.nanquantile, torch.Tensor.nanquantile, True)
+form_of_quantile(torch.quantile, torch._C.TensorBase.quantile, False)
+form_of_quantile(torch.nanquantile, torch._C.TensorBase.nanquantile, True)
 
 
 # ---- histograms
 
 
-@form(torch.histc, torch.Tensor.histc)
+@form(torch.histc, torch._C.TensorBase.histc)
 def histc(input, bins=100, min=0, max=0):
     usual = is_float(input) and input.dtype in (torch.float32, torch.float64)
     input = input.detach() if usual else input  # there is no derivative
@@ -91,7 +91,7 @@ def histc(input, bins=100, min=0, max=0):
 # ---- covariances
 
 
-@form(torch.cov, torch.Tensor.cov)
+@form(torch.cov, torch._C.TensorBase.cov)
 def cov(input, *, correction=1, fweights=None, aweights=None):
     usual = is_float(input) and 0 < input.dim() <= 2 and fweights is None and aweights is None
     if not usual or not input.numel() > 0 or not input.shape[-1] > correction:
@@ -115,7 +115,7 @@ def is_own_correction(input, dim, correction):
     if not is_float(input) or not is_symbol(correction):
         return False
     wants_gradient = input.requires_grad and torch.is_grad_enabled()
-    return (wants_gradient or type(correction) is torch.SymFloat) and holds(counted(input, dim) > correction)
+    return (wants_gradient or type(correction) in SYMFLOATS) and holds(counted(input, dim) > correction)
 
 
 def corrected(variance, input, dim, correction):
@@ -124,7 +124,7 @@ def corrected(variance, input, dim, correction):
     return variance * (count / (count - correction)).to(variance.dtype)
 
 
-@form(torch.var, torch.Tensor.var)
+@form(torch.var, torch._C.TensorBase.var)
 def var(input, dim=None, *, correction=1, keepdim=False):
     if not is_own_correction(input, dim, correction):
         return torch.var(input, dim, correction=correction, keepdim=keepdim)
@@ -134,7 +134,7 @@ def var(input, dim=None, *, correction=1, keepdim=False):
 variance_of = var
 
 
-@form(torch.std, torch.Tensor.std)
+@form(torch.std, torch._C.TensorBase.std)
 def std(input, dim=None, *, correction=1, keepdim=False):
     if not is_own_correction(input, dim, correction):
         return torch.std(input, dim, correction=correction, keepdim=keepdim)
@@ -190,7 +190,7 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
     return means_of_neighbours(y, dim).cumsum(dim) * dx
 
 
-@form(torch.diff, torch.Tensor.diff, always=True)
+@form(torch.diff, torch._C.TensorBase.diff, always=True)
 def diff(input, n=1, dim=-1, prepend=None, append=None):
     """Along a length that data gives, which may be 0: of nothing there are no differences."""
     rank = input.dim() if is_float(input) else 0
@@ -217,7 +217,7 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
         return torch.gradient(input, **{k: v for k, v in given.items() if v is not None})
 
     steps = 1 if spacing is None else spacing
-    one = type(steps) in (int, float, torch.SymInt, torch.SymFloat)
+    one = type(steps) in NUMBERS
     if not is_float(input) or not one or type(edge_order) is not int or edge_order != 1 or input.dim() == 0:
         return original()
     dims = list(range(input.dim())) if dim is None else [dim] if type(dim) is int else dim
@@ -231,28 +231,28 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
     return tuple(gradient_along(input, d, steps) for d in dims)
 
 
-@form(torch.hsplit, torch.Tensor.hsplit)
+@form(torch.hsplit, torch._C.TensorBase.hsplit)
 def hsplit(input, sections):
     if not is_dense(input) or not isinstance(sections, (list, tuple)) or input.dim() == 0:
         return torch.hsplit(input, sections)
     return torch.tensor_split(input, sections, dim=0 if input.dim() == 1 else 1)
 
 
-@form(torch.vsplit, torch.Tensor.vsplit)
+@form(torch.vsplit, torch._C.TensorBase.vsplit)
 def vsplit(input, sections):
     if not is_dense(input) or not isinstance(sections, (list, tuple)) or input.dim() < 2:
         return torch.vsplit(input, sections)
     return torch.tensor_split(input, sections, dim=0)
 
 
-@form(torch.dsplit, torch.Tensor.dsplit)
+@form(torch.dsplit, torch._C.TensorBase.dsplit)
 def dsplit(input, sections):
     if not is_dense(input) or not isinstance(sections, (list, tuple)) or input.dim() < 3:
         return torch.dsplit(input, sections)
     return torch.tensor_split(input, sections, dim=2)
 
 
-@form(torch.tensor_split, torch.Tensor.tensor_split, always=True)
+@form(torch.tensor_split, torch._C.TensorBase.tensor_split, always=True)
 def tensor_split(input, indices_or_sections, dim=0):
     """Into so many parts: the first ones have one more each where the length leaves a rest, which nobody asks. They are
     slices, which may be written, where parts of a split may not."""

@@ -1,10 +1,10 @@
 """Forms of operators on windows (base.py): pools, unfold and fold, whose windows and steps may be sizes."""
 
-import math
-
-import torch
-
+from .. import _C
+from .._genuine import math, torch
 from .base import form, hide, holds, is_dense, is_float, is_symbol, laid_out_like, several
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _nn = torch._C._nn
 
@@ -282,7 +282,7 @@ def adaptive_max_pool3d(input, output_size):
 # ---- windows themselves
 
 
-@form(torch.Tensor.unfold, varied=True)
+@form(torch._C.TensorBase.unfold, varied=True)
 def unfold(self, dimension, size, step):
     rank = self.dim()
     if in_transform() or not -rank <= dimension < rank or not 0 < size <= self.shape[dimension] or step <= 0:

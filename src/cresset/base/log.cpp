@@ -13,8 +13,11 @@
 namespace cresset::log {
 namespace {
 
-constexpr std::string_view kNames[] = {"graph",   "kernels", "guards", "recompiles", "passes",
-                                       "program", "extern",  "cache",  "memory"};
+constexpr std::string_view kNames[] = {
+#define CRESSET_LOG_AREA(area, name) name,
+#include "base/log_areas.def"
+#undef CRESSET_LOG_AREA
+};
 
 uint32_t parse(std::string_view areas) {
   uint32_t mask = 0;

@@ -8,7 +8,11 @@
 
 namespace cresset::log {
 
-enum class Area : uint8_t { Graph, Kernels, Guards, Recompiles, Passes, Program, Extern, Cache, Memory };
+enum class Area : uint8_t {
+#define CRESSET_LOG_AREA(area, name) area,
+#include "base/log_areas.def"
+#undef CRESSET_LOG_AREA
+};
 
 bool enabled(Area area);
 void enable(

@@ -1,33 +1,129 @@
 #include "base/options.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <optional>
+
+#include "base/files.h"
 
 namespace cresset {
 namespace {
 
-struct Given {
+struct OptionRow {
   const char* variable;
-  const char* value;
+  const char* value;  // the default
+  OptionKind kind;
+  const char* allowed;  // of a Choice
 };
-constexpr Given kGiven[] = {
-#define CRESSET_OPTION(name, value, meaning) {"CRESSET_" #name, value},
+constexpr OptionRow kOptionRows[] = {
+#define CRESSET_OPTION(name, value, kind, allowed, meaning) {"CRESSET_" #name, value, OptionKind::kind, allowed},
 #include "base/options.def"
 #undef CRESSET_OPTION
 };
+constexpr const char* kAreas =
+#define CRESSET_LOG_AREA(area, name) name ","
+#include "base/log_areas.def"
+#undef CRESSET_LOG_AREA
+    ;
+constexpr std::string_view kOn[] = {"1", "true", "on"}, kOff[] = {"0", "false", "off"};
+
+template <class Names>
+bool is_among(std::string_view text, const Names& names) {
+  return std::find(std::begin(names), std::end(names), text) != std::end(names);
+}
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    if (comma != 0) words.push_back(text.substr(0, comma));
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  return words;
+}
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+bool is_allowed(const OptionRow& row, std::string_view text) {
+  switch (row.kind) {
+    case OptionKind::Flag:
+      return is_among(text, kOn) || is_among(text, kOff);
+    case OptionKind::Choice:
+      return is_among(text, split(row.allowed));
+    case OptionKind::Count:
+      return whole_number(text).value_or(0) >= 1;
+    case OptionKind::Areas: {
+      const std::vector<std::string_view> known = split(kAreas), given = split(text);
+      return std::all_of(given.begin(), given.end(), [&](std::string_view area) { return is_among(area, known); });
+    }
+    case OptionKind::Folder:
+      return true;
+  }
+  return false;
+}
+
+std::string allowed_values(const OptionRow& row) {
+  const auto listed = [](std::string_view words) { return fmt::format("{}", fmt::join(split(words), ", ")); };
+  switch (row.kind) {
+    case OptionKind::Flag:
+      return "1, true, on, 0, false, off";
+    case OptionKind::Choice:
+      return listed(row.allowed);
+    case OptionKind::Count:
+      return "a whole number of at least 1";
+    case OptionKind::Areas:
+      return "some of " + listed(kAreas) + ", separated by commas";
+    case OptionKind::Folder:
+      return "a folder";
+  }
+  return {};
+}
+
+std::optional<std::string> given(const OptionRow& row) {
+  const char* set = std::getenv(row.variable);
+  return set != nullptr && *set != '\0' ? std::optional<std::string>(set) : std::nullopt;
+}
 
 }  // namespace
 
 std::string option(Option option) {
-  const Given& row = kGiven[static_cast<size_t>(option)];
-  const char* set = std::getenv(row.variable);
-  return set != nullptr ? set : row.value;
+  const OptionRow& row = kOptionRows[static_cast<size_t>(option)];
+  const std::optional<std::string> set = given(row);
+  return set && is_allowed(row, *set) ? *set : row.value;
 }
 
-bool option_flag(Option o) {
-  const std::string text = option(o);
-  return text == "1" || text == "true" || text == "on";
+bool option_flag(Option o) { return is_among(option(o), kOn); }
+
+int64_t option_int(Option o) { return whole_number(option(o)).value_or(0); }
+
+std::vector<std::string> wrong_options() {
+  std::vector<std::string> lines;
+  for (const OptionRow& row : kOptionRows) {
+    const std::optional<std::string> set = given(row);
+    if (set && !is_allowed(row, *set))
+      lines.push_back(fmt::format("{}='{}': expected {}", row.variable, *set, allowed_values(row)));
+  }
+  return lines;
 }
 
-int64_t option_int(Option o) { return std::strtoll(option(o).c_str(), nullptr, 10); }
+std::string cache_folder_problem() {
+  const std::string folder = option(Option::CACHE_DIR);
+  if (folder.empty() || option_flag(Option::NO_DISK_CACHE)) return {};
+  std::string there = folder;
+  while (!there.empty() && ::access(there.c_str(), F_OK) != 0) there = parent_folder(there);
+  if (there.empty()) there = ".";
+  if (is_folder(there) && ::access(there.c_str(), W_OK | X_OK) == 0) return {};
+  return fmt::format("CRESSET_CACHE_DIR='{}': nothing can be written in {}; compiled code is not kept on disk", folder,
+                     there);
+}
 
 }  // namespace cresset

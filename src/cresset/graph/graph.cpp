@@ -1,5 +1,7 @@
 #include "graph/graph.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace cresset::graph {
@@ -37,9 +39,12 @@ uint32_t Graph::add_location(std::string location) {
   return static_cast<uint32_t>(locations.size() - 1);
 }
 
-// Strides of dimensions of size 1 say nothing; a dimension counts as size 1 only when that is proved.
+// Strides of dimensions of size 1 say nothing; a dimension counts as size 1 only when that is proved. What has no
+// element is contiguous.
 bool is_contiguous(sym::ShapeEnv& env, const TensorType& type) {
   sym::ExprPool& pool = env.pool();
+  if (std::any_of(type.sizes.begin(), type.sizes.end(), [&](ExprId size) { return pool.is_const(size, 0); }))
+    return true;
   ExprId expected = pool.constant(1);
   for (size_t i = type.rank(); i-- > 0;) {
     const ExprId size = type.sizes[i];

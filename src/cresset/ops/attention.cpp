@@ -17,6 +17,10 @@ Result<Types> flash_attention_shape(ShapeContext& shapes, const OpArgs& args) {
   if (!shapes.require_equal(query.sizes[0], key.sizes[0]) || !shapes.require_equal(query.sizes[0], value.sizes[0]))
     return shapes.invalid("the batch sizes differ");
   if (!shapes.require_equal(key.sizes[2], value.sizes[2])) return shapes.invalid("key and value differ in length");
+  // The kernel divides by these; eager keeps it from what has none.
+  for (const sym::ExprId size : {query.sizes[1], query.sizes[2], key.sizes[2]})
+    if (!shapes.require(shapes.pool().ge(size, shapes.pool().constant(1))))
+      return shapes.invalid("nothing to attend to");
   TensorType output = with_shape(query, query.sizes, shapes.like_strides(query));
   // The logarithms are computed with the heads innermost and returned transposed.
   TensorType logsumexp =

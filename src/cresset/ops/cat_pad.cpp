@@ -133,6 +133,7 @@ Result<Types> roll_shape(ShapeContext& shapes, const OpArgs& args) {
   }
   if (self.rank() == 0) return shapes.invalid("a scalar has no dimension to roll along");
   if (category(self.dtype) == DTypeCategory::Complex) return shapes.unsupported("complex numbers");
+  if (shapes.pool().is_const(graph::numel(shapes.pool(), self.sizes), 0)) return one(self);  // ATen copies it as it is
   Sizes strides = shapes.strides_for(shapes.suggest_format(self), self.sizes);
   return one(with_shape(self, self.sizes, std::move(strides)));
 }

@@ -59,7 +59,9 @@ Result<Types> sized_shape(ShapeContext& shapes, const OpArgs& args) {
 
 Result<Types> empty_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(Types types, sized_shape<1>(shapes, args));
-  types[0].strides = shapes.strides_for(format_or(args, 5, MemoryFormat::Contiguous), types[0].sizes);
+  const MemoryFormat format = format_or(args, 5, MemoryFormat::Contiguous);
+  if (!has_rank_of(format, types[0].rank())) return shapes.invalid("the memory format is of another rank");
+  types[0].strides = shapes.strides_for(format, types[0].sizes);
   return types;
 }
 
@@ -83,6 +85,7 @@ template <size_t kDtypeArg>
 Result<Types> like_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   const MemoryFormat format = format_or(args, kDtypeArg + 4, MemoryFormat::Preserve);
+  if (!has_rank_of(format, self.rank())) return shapes.invalid("the memory format is of another rank");
   TensorType out = with_shape(self, self.sizes, {});
   out.strides = format == MemoryFormat::Preserve ? shapes.like_strides(self) : shapes.strides_for(format, self.sizes);
   out.dtype = args.dtype(kDtypeArg).value_or(self.dtype);

@@ -36,6 +36,7 @@ Result<Types> random_like_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   const auto format =
       args.is_none(kDtypeArg + 4) ? MemoryFormat::Preserve : std::get<MemoryFormat>(args[kDtypeArg + 4]);
+  if (!has_rank_of(format, self.rank())) return shapes.invalid("the memory format is of another rank");
   TensorType out = with_shape(self, self.sizes, {});
   out.strides = format == MemoryFormat::Preserve ? shapes.like_strides(self) : shapes.strides_for(format, self.sizes);
   out.dtype = args.dtype(kDtypeArg).value_or(self.dtype);

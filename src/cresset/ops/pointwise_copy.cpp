@@ -1,6 +1,7 @@
 // Copies and conversions.
 #include "ops/families.h"
 #include "ops/pointwise_types.h"
+#include "ops/rule_helpers.h"
 
 namespace cresset::ops {
 namespace {
@@ -9,9 +10,11 @@ using graph::MemoryFormat;
 using graph::TensorType;
 
 // Strides of a copy of `self` made with the memory format in argument i (None: Preserve).
-std::vector<sym::ExprId> copy_strides(ShapeContext& shapes, const OpArgs& args, size_t i, const TensorType& self) {
+Result<std::vector<sym::ExprId>> copy_strides(ShapeContext& shapes, const OpArgs& args, size_t i,
+                                              const TensorType& self) {
   const auto* format = std::get_if<MemoryFormat>(&args[i]);
   if (format == nullptr || *format == MemoryFormat::Preserve) return shapes.like_strides(self);
+  if (!has_rank_of(*format, self.rank())) return shapes.invalid("the memory format is of another rank");
   return shapes.strides_for(*format, self.sizes);
 }
 
@@ -23,7 +26,7 @@ Result<Types> to_copy_shape(ShapeContext& shapes, const OpArgs& args) {
   if (const auto* device = std::get_if<graph::Device>(&args[3]); device && device->kind != out.device.kind)
     return shapes.unsupported("a copy to another device");
   if (args.flag_or(4, false)) return shapes.unsupported("pinned memory");
-  out.strides = copy_strides(shapes, args, 6, out);
+  CRESSET_TRY(out.strides, copy_strides(shapes, args, 6, out));
   out.dtype = dtype;
   return Types{std::move(out)};
 }
@@ -31,7 +34,7 @@ Result<Types> to_copy_shape(ShapeContext& shapes, const OpArgs& args) {
 Result<Types> clone_shape(ShapeContext& shapes, const OpArgs& args) {
   TensorType out = args.tensor(0);
   if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "clone");
-  out.strides = copy_strides(shapes, args, 1, out);
+  CRESSET_TRY(out.strides, copy_strides(shapes, args, 1, out));
   return Types{std::move(out)};
 }
 

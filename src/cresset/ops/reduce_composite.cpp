@@ -44,7 +44,7 @@ struct Mean {
   }
 };
 
-// ---- variance, two-pass: the mean first, then the squares around it
+// ---- variance, two-pass: the mean first, then the squares around it. In f64, as eager folds them
 
 Result<Types> variance_types(ShapeContext& shapes, const OpArgs& args, size_t results) {
   const TensorType& self = args.tensor(0);
@@ -73,14 +73,14 @@ Result<graph::Arg> degrees_of_freedom(Compose& c, const OpArgs& args, ExprId cou
 }
 
 struct Moments {
-  ValueId mean, variance;  // in the compute dtype; the mean keeps its dimensions
+  ValueId mean, variance;  // the mean keeps its dimensions
 };
 
 Result<Moments> moments(Compose& c, const OpArgs& args, const Dims& dims, bool keepdim) {
   const ValueId self = args.value(0);
   const ExprId count = element_count(c.pool(), c.type(self), dims);
   CRESSET_TRY(graph::Arg freedom, degrees_of_freedom(c, args, count));
-  const ValueId x = c.cast(self, compute_dtype(c.type(self).dtype));
+  const ValueId x = c.cast(self, DType::F64);
   const ValueId mean = c.div(c.sum(x, dims, true), count);
   const ValueId centered = c.sub(x, mean);
   const ValueId squares = c.sum(c.mul(centered, centered), dims, keepdim);

@@ -31,6 +31,12 @@ inline graph::TensorType contiguous_like(ShapeContext& shapes, const graph::Tens
   return out;
 }
 
+// Of a tensor that is made with this memory format: eager takes no other rank.
+inline bool has_rank_of(graph::MemoryFormat format, size_t rank) {
+  return (format != graph::MemoryFormat::ChannelsLast || rank == 4) &&
+         (format != graph::MemoryFormat::ChannelsLast3d || rank == 5);
+}
+
 // What eager writes into when it leaves a tensor as it is: a copy with the same strides and gaps, where no elements are
 // repeated.
 inline graph::TensorType copy_to_write(ShapeContext& shapes, const graph::TensorType& self) {

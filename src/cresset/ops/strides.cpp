@@ -175,7 +175,7 @@ Order should_swap(ShapeContext& shapes, const std::vector<ExprId>& sizes,
     if (order != Order::Equal) return order;
     // Equal strides: the longer dimension goes outside. A dimension of size 1 can share its stride with another, which
     // is then not told apart; two longer ones do where elements overlap (unfold by steps of 1).
-    if (known_one(env, sizes[inner])) continue;
+    if (known_one(env, sizes[inner]) || env.pool().is_const(sizes[inner], 0)) continue;
     if (known_one(env, sizes[outer]) || shapes.decide(env.pool().gt(sizes[inner], sizes[outer]))) return Order::Greater;
   }
   return Order::Equal;
@@ -203,12 +203,12 @@ std::vector<size_t> stride_order(ShapeContext& shapes, const std::vector<ExprId>
 }
 
 std::vector<ExprId> strides_in_order(sym::ExprPool& pool, const std::vector<ExprId>& sizes,
-                                     const std::vector<size_t>& order) {
+                                     const std::vector<size_t>& order, bool empty_counts_as_one) {
   std::vector<ExprId> strides(sizes.size());
   ExprId next = pool.constant(1);
   for (const size_t dim : order) {
     strides[dim] = next;
-    if (!pool.is_const(sizes[dim], 0)) next = pool.mul(next, sizes[dim]);
+    if (!empty_counts_as_one || !pool.is_const(sizes[dim], 0)) next = pool.mul(next, sizes[dim]);
   }
   return strides;
 }
@@ -218,7 +218,7 @@ bool is_non_overlapping_and_dense(ShapeContext& shapes, const TensorType& type) 
   if (graph::is_contiguous(env, type)) return true;
   ExprId expected = env.pool().constant(1);
   for (const size_t dim : stride_order(shapes, type.sizes, {&type})) {
-    if (known_one(env, type.sizes[dim])) continue;
+    if (known_one(env, type.sizes[dim]) || env.pool().is_const(type.sizes[dim], 0)) continue;
     if (type.strides[dim] != expected && !env.known_equal(type.strides[dim], expected)) return false;
     expected = env.pool().mul(expected, type.sizes[dim]);
   }
@@ -248,11 +248,11 @@ std::vector<ExprId> ShapeContext::strides_for(MemoryFormat format, const std::ve
     case MemoryFormat::Preserve:
       return contiguous_strides(sizes);
     case MemoryFormat::ChannelsLast:
-      if (sizes.size() == 4) return strides_in_order(pool(), sizes, {1, 3, 2, 0});
-      return sizes.size() == 3 ? strides_in_order(pool(), sizes, {0, 2, 1}) : contiguous_strides(sizes);
+      if (sizes.size() == 4) return strides_in_order(pool(), sizes, {1, 3, 2, 0}, false);
+      return sizes.size() == 3 ? strides_in_order(pool(), sizes, {0, 2, 1}, false) : contiguous_strides(sizes);
     case MemoryFormat::ChannelsLast3d:
-      if (sizes.size() == 5) return strides_in_order(pool(), sizes, {1, 4, 3, 2, 0});
-      return sizes.size() == 4 ? strides_in_order(pool(), sizes, {0, 3, 2, 1}) : contiguous_strides(sizes);
+      if (sizes.size() == 5) return strides_in_order(pool(), sizes, {1, 4, 3, 2, 0}, false);
+      return sizes.size() == 4 ? strides_in_order(pool(), sizes, {0, 3, 2, 1}, false) : contiguous_strides(sizes);
   }
   return contiguous_strides(sizes);
 }
@@ -288,7 +288,9 @@ std::vector<ExprId> ShapeContext::pointwise_strides(const std::vector<ExprId>& s
     return operand == nullptr || operand->strides == contiguous_strides(operand->sizes);
   });
   if (row_major) return contiguous_strides(sizes);
-  return strides_in_order(pool(), sizes, stride_order(*this, sizes, operands));
+  const std::vector<size_t> order = stride_order(*this, sizes, operands);
+  const bool rows = std::is_sorted(order.rbegin(), order.rend());
+  return rows ? contiguous_strides(sizes) : strides_in_order(pool(), sizes, order, false);
 }
 
 std::vector<ExprId> ShapeContext::like_strides(const TensorType& type) {

@@ -13,9 +13,10 @@ namespace cresset::ops {
 std::vector<size_t> stride_order(ShapeContext& shapes, const std::vector<sym::ExprId>& sizes,
                                  const std::vector<const graph::TensorType*>& operands);
 
-// Strides of a dense tensor whose dimensions lie in this order (innermost first).
+// Strides of a dense tensor whose dimensions lie in this order (innermost first). Of what has no elements ATen has two
+// ways to say them.
 std::vector<sym::ExprId> strides_in_order(sym::ExprPool& pool, const std::vector<sym::ExprId>& sizes,
-                                          const std::vector<size_t>& order);
+                                          const std::vector<size_t>& order, bool empty_counts_as_one = true);
 
 // Proved, without guards beyond those that the order needs.
 bool is_non_overlapping_and_dense(ShapeContext& shapes, const graph::TensorType& type);

@@ -116,13 +116,13 @@ class ChannelsLast {
   }
 
   void undo_lone() {
-    std::unordered_set<ValueId> dropped;
+    std::unordered_set<NodeId> dropped;  // nodes, not results: a node of the order may have none (an assertion)
     for (const Conversion& conversion : conversions_) {
       if (!is_lone(conversion.group)) continue;
       graph_.node(conversion.convolution).args[0] = conversion.before;
-      dropped.insert(conversion.after);
+      dropped.insert(graph_.value(conversion.after).node);
     }
-    std::erase_if(graph_.order, [&](NodeId id) { return dropped.count(graph_.node(id).results[0]) != 0; });
+    std::erase_if(graph_.order, [&](NodeId id) { return dropped.contains(id); });
     for (Change& change : changes_)
       if (is_lone(change.group)) graph_.value(change.value).type.strides = std::move(change.strides);
   }

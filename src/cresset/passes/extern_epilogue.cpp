@@ -1,6 +1,7 @@
 // An activation right behind a matrix product or convolution joins the call: libraries apply it while the result is
 // still in registers. Only where the activation's result must be stored anyway, for another call or for the caller:
 // a kernel that reads it would compute it on the way, for nothing.
+#include <algorithm>
 #include <array>
 
 #include "passes/passes.h"
@@ -63,7 +64,10 @@ class ExternEpilogue {
       const graph::Node& node = graph_.node(user);
       const ops::OpDef* def = ops::find(node.op);
       if (def == nullptr || def->op_class == ops::OpClass::Extern) continue;
-      if (def->op_class != ops::OpClass::View || !stored_anyway(node.results[0])) return false;
+      // A view may have no result (the parts of an empty dimension), or many.
+      if (def->op_class != ops::OpClass::View ||
+          !std::all_of(node.results.begin(), node.results.end(), [&](ValueId made) { return stored_anyway(made); }))
+        return false;
     }
     return true;
   }

@@ -1,7 +1,22 @@
-// Which objects are young, by the garbage collector's lists: it appends what is made to the youngest one.
+// What the interpreter knows: which objects are young, by the garbage collector's lists (it appends what is made to the
+// youngest one); what the builtins were when it began.
 #include "frontend/eval/helpers.h"
+#include "frontend/eval/interpreter.h"
 #include "internal/pycore_gc.h"
 #include "internal/pycore_interp.h"
+
+// Far below any threshold, and far above what a call can make.
+enum { kResting = -(1 << 30) };
+
+void cresset_eval_rest_collector(void) {
+  struct gc_generation* const youngest = &PyThreadState_Get()->interp->gc.generations[0];
+  if (youngest->count >= 0) youngest->count += kResting;
+}
+
+void cresset_eval_wake_collector(void) {
+  struct gc_generation* const youngest = &PyThreadState_Get()->interp->gc.generations[0];
+  if (youngest->count < 0) youngest->count -= kResting;
+}
 
 void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg) {
   struct gc_generation* generations = PyThreadState_Get()->interp->gc.generations;
@@ -20,3 +35,5 @@ void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), 
   PyObject_GC_UnTrack(*mark);
   PyObject_GC_Track(*mark);  // at the end
 }
+
+PyObject* cresset_eval_builtins(void) { return PyThreadState_Get()->interp->builtins_copy; }

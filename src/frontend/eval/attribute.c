@@ -1,4 +1,5 @@
 // Attribute look-up that tells where the value was found, and stops where Python code would have to run.
+#include "frontend/eval/binders.h"
 #include "frontend/eval/class_version.h"
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
@@ -333,6 +334,40 @@ static void place_of_super_attribute(PyObject* owner, CressetAttributeRead* read
   }
 }
 
+enum { kMostBinders = 16 };
+static PyTypeObject* binders[kMostBinders];  // owned; under the GIL
+static PyTypeObject* bound_by;               // likewise
+static int binder_count;
+
+void cresset_eval_binds_names(PyTypeObject* type, PyTypeObject* caches) {
+  if (binder_count == kMostBinders) return;
+  binders[binder_count++] = (PyTypeObject*)Py_NewRef(type);
+  Py_XSETREF(bound_by, (PyTypeObject*)Py_NewRef(caches));
+}
+
+static int binds_names(const PyTypeObject* type) {
+  for (int i = 0; i < binder_count; ++i)
+    if (binders[i] == type) return 1;
+  return 0;
+}
+
+// The first read of a name: from now on the instance has it. One that there is not, the program is told of by its own
+// read.
+void cresset_eval_bind(PyObject* owner, PyObject* name) {
+  if (!binds_names(Py_TYPE(owner)) || !PyUnicode_Check(name)) return;
+  PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
+  if (found != NULL && !Py_IS_TYPE(found, bound_by)) return;
+  PyObject* names = PyObject_GenericGetDict(owner, NULL);
+  const int is_known = names != NULL ? PyDict_Contains(names, name) : -1;
+  Py_XDECREF(names);
+  if (is_known == 0) {
+    cresset_eval_pause();
+    Py_XDECREF(PyObject_GetAttr(owner, name));
+    cresset_eval_unpause();
+  }
+  PyErr_Clear();
+}
+
 static void find_place(PyObject* owner, CressetAttributeRead* read) {
   getattrofunc load = Py_TYPE(owner)->tp_getattro;
   if (load == cresset_known.module_getattr) {
@@ -351,6 +386,7 @@ void cresset_load_attribute(PyObject* owner, PyObject* name, int method, Cresset
                             AttributeResult* result) {
   *result = (AttributeResult){0};
   if (read != NULL) *read = (CressetAttributeRead){.owner = owner, .name = name};
+  if (read != NULL) cresset_eval_bind(owner, name);
   getattrofunc load = Py_TYPE(owner)->tp_getattro;
   if (load == PyObject_GenericGetAttr) {
     if (load_generic(owner, name, method, read, result) == 0) {

@@ -269,9 +269,6 @@ PyObject* cresset_eval_wrapped(PyObject* callable);
 // in dictionaries that the instance's own has under these names (a tuple of strings), one after the other, and raise
 // where none has it. What is found there is given without a frame.
 void cresset_eval_looks_in_stores(PyObject* code, PyObject* names);
-// What stands among the builtins while something is captured, for code that is not evaluated: the evaluator's programs
-// find the original there. Whether there was room. For good.
-int cresset_eval_stands_in(PyObject* stand_in, PyObject* original);
 PyObject* cresset_eval_stores(void);  // the names, borrowed
 // What a dictionary has under a name, an exact str, as PyDict_GetItemWithError gives it. Names lie at the same place in
 // the dictionaries of many objects: that is looked at first.

@@ -23,6 +23,16 @@ vectorcallfunc cresset_eval_watch_calls(PyObject* function, vectorcallfunc call)
   return cresset_call_evaluates;
 }
 
+void cresset_eval_unwatch_calls(PyObject* function) {
+  PyFunctionObject* watched = (PyFunctionObject*)function;
+  if (watched->vectorcall != cresset_call_watched) return;  // somebody else's by now
+#if PY_VERSION_HEX >= 0x030C0000
+  PyFunction_SetVectorcall(watched, cresset_call_evaluates);
+#else
+  watched->vectorcall = cresset_call_evaluates;
+#endif
+}
+
 static int intern_names(void) {
 #define X(name) \
   if ((cresset_names.name = PyUnicode_InternFromString(#name)) == NULL) return -1;

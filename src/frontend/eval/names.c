@@ -60,28 +60,6 @@ void cresset_told_init(void) {
   for (size_t i = 0; i < sizeof cresset_told; i += kPage) bytes[i] = 0;
 }
 
-#define MOST_STAND_INS 8
-static struct {
-  PyObject *stand_in, *original;
-} stand_ins[MOST_STAND_INS];
-static int stand_in_count;
-
-int cresset_eval_stands_in(PyObject* stand_in, PyObject* original) {
-  if (stand_in_count == MOST_STAND_INS) return 0;
-  stand_ins[stand_in_count].stand_in = Py_NewRef(stand_in);  // kept for good
-  stand_ins[stand_in_count++].original = Py_NewRef(original);
-  return 1;
-}
-
-static PyObject* original_of(PyObject* value) {
-  for (int i = 0; i < stand_in_count; i++) {
-    if (stand_ins[i].stand_in != value) continue;
-    Py_SETREF(value, Py_NewRef(stand_ins[i].original));
-    return value;
-  }
-  return value;
-}
-
 PyObject* cresset_global(Frame* frame, PyObject* name, CressetNamespace* where) {
   PyObject* value;
   const Py_hash_t hash = ((PyASCIIObject*)name)->hash;
@@ -98,8 +76,7 @@ PyObject* cresset_global(Frame* frame, PyObject* name, CressetNamespace* where) 
   } else {
     value = cresset_mapping_get(frame->f_builtins, name);
   }
-  if (value != NULL) return original_of(value);
-  if (PyErr_Occurred()) return NULL;
+  if (value != NULL || PyErr_Occurred()) return value;
   *where = CRESSET_IN_NOTHING;
   cresset_undefined_name(name);
   return NULL;

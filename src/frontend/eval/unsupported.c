@@ -1,6 +1,7 @@
 // The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is told.
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/eval/interpreter.h"
 #include "frontend/eval/room.h"
 #include "frontend/eval/stack_walk.h"
 #include "frontend/eval/standing.h"
@@ -46,6 +47,10 @@ vectorcallfunc cresset_eval_watch_calls(PyObject* function, vectorcallfunc call)
   (void)function, (void)call;
   return NULL;
 }
+void cresset_eval_unwatch_calls(PyObject* function) { (void)function; }
+void cresset_eval_rest_collector(void) {}
+void cresset_eval_wake_collector(void) {}
+PyObject* cresset_eval_builtins(void) { return PyEval_GetBuiltins(); }
 void* cresset_eval_set_aside(void) { return NULL; }
 void cresset_eval_take_back(void* aside) { (void)aside; }
 CressetActivation* cresset_eval_current(void) { return NULL; }

@@ -11,6 +11,8 @@ extern "C" {
 // of them; frames of it that are evaluated here are the function's own. One function in the process. What called it
 // before; NULL, with an exception set or without, where that is not CPython.
 vectorcallfunc cresset_eval_watch_calls(PyObject* function, vectorcallfunc call);
+// Calls are the function's own again, unless somebody else answers them.
+void cresset_eval_unwatch_calls(PyObject* function);
 
 #ifdef __cplusplus
 }

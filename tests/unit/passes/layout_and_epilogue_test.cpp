@@ -64,6 +64,21 @@ return %5
   EXPECT_EQ(graph::print(*graph), before);
 }
 
+// Nodes without results (assertions, checks of errors) stand in the order, too.
+TEST(ChannelsLastPass, AConvolutionAloneBesideANodeWithoutResults) {
+  const auto graph = parse(R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
+%0: f32[s0, 3, 32, 32][3072, 1024, 32, 1] = input "x"
+%1: f32[8, 3, 3, 3][27, 9, 3, 1] = constant "w"
+%2: bool[][] = input "ok"
+%3: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::convolution(%0, %1, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+aten::_assert_async.msg(%2, "not ok")
+return %3
+)crs");
+  const std::string before = graph::print(*graph);
+  EXPECT_FALSE(channels_last(*graph));
+  EXPECT_EQ(graph::print(*graph), before);
+}
+
 TEST(ChannelsLastPass, ConvolutionsOfOneImageAreNotAlone) {
   const std::string text = after(R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
 %0: f32[s0, 3, 32, 32][3072, 1024, 32, 1] = input "x"

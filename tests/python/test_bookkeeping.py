@@ -1,0 +1,365 @@
+"""What torch and Python note for themselves, when something in the process first needs it, is in no guard: it compiles
+nothing anew."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import io
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import cresset
+
+
+class Config:
+    scale = 2.0
+
+    def __init__(self):
+        self.rate = 0.5
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+    def __init__(self):
+        self.a, self.b = 1.0, 2.0
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+        self.norm = nn.LayerNorm(4)
+        self.drop = nn.Dropout(0.0)
+        self.b = nn.Linear(4, 1)
+        self.config, self.slotted = Config(), Slotted()
+
+    def forward(self, x):
+        h = self.drop(F.gelu(self.norm(self.a(x)))) * self.config.scale * self.config.rate
+        return self.b(h) * self.slotted.a
+
+
+def saved(thing):
+    torch.save(thing, io.BytesIO())
+
+
+def loaded(thing):
+    file = io.BytesIO()
+    torch.save(thing, file)
+    file.seek(0)
+    torch.load(file, weights_only=False)
+
+
+def profiled():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        torch.ones(2).sin()
+
+
+def recorded():
+    with torch.autograd.profiler.record_function("region"):
+        torch.ones(2).sin()
+
+
+def forked_generator():
+    with torch.random.fork_rng():
+        torch.rand(2)
+
+
+def loader():
+    data = torch.utils.data.TensorDataset(torch.ones(4, 2))
+    for _ in torch.utils.data.DataLoader(data, batch_size=2):
+        pass
+
+
+def other_optimizer(model):
+    m = copy.deepcopy(model)
+    opt = torch.optim.Adam(m.parameters())
+    m(torch.ones(1, 4)).sum().backward()
+    opt.step()
+    m.zero_grad()
+
+
+def warned():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        F.sigmoid(torch.ones(2))
+        warnings.warn("something", stacklevel=1)
+
+
+def hooked(m):
+    handle = m.a.register_forward_hook(lambda *_: None)
+    m(torch.ones(1, 4))
+    handle.remove()
+
+
+def dual():
+    with torch.autograd.forward_ad.dual_level():
+        torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2)).sin()
+
+
+# What happens between two calls.
+EVENTS = {
+    "pickle_a_tensor": lambda m: pickle.dumps(torch.ones(1)),
+    "pickle_a_parameter": lambda m: pickle.dumps(nn.Parameter(torch.ones(1))),
+    "pickle_the_model": lambda m: pickle.dumps(m),
+    "pickle_a_config": lambda m: pickle.dumps(m.config),
+    "pickle_slots": lambda m: pickle.dumps(m.slotted),
+    "pickle_a_size": lambda m: pickle.dumps(torch.Size([1])),
+    "pickle_a_dtype": lambda m: pickle.dumps(torch.float32),
+    "pickle_with_protocol_0": lambda m: pickle.dumps(m.config, 0),
+    "unpickle": lambda m: pickle.loads(pickle.dumps(m)),
+    "copy": lambda m: copy.copy(m),
+    "deepcopy": lambda m: copy.deepcopy(m),
+    "copy_a_tensor": lambda m: copy.copy(torch.ones(1)),
+    "deepcopy_a_parameter": lambda m: copy.deepcopy(m.a.weight),
+    "save": lambda m: saved(m.state_dict()),
+    "save_the_model": lambda m: saved(m),
+    "load": lambda m: loaded(m),
+    "print": lambda m: repr(torch.ones(2)),
+    "print_the_model": lambda m: repr(m),
+    "profile": lambda m: profiled(),
+    "record_function": lambda m: recorded(),
+    "fork_rng": lambda m: forked_generator(),
+    "seed": lambda m: torch.manual_seed(0),
+    "data_loader": lambda m: loader(),
+    "optimizer": other_optimizer,
+    "warn": lambda m: warned(),
+    "hook": hooked,
+    "forward_ad": lambda m: dual(),
+    "vmap": lambda m: torch.vmap(torch.sin)(torch.ones(2)),
+    "grad": lambda m: torch.func.grad(lambda x: x.sin())(torch.tensor(1.0)),
+    "jacobian": lambda m: torch.autograd.functional.jacobian(torch.sin, torch.ones(2)),
+    "checkpoint": lambda m: torch.utils.checkpoint.checkpoint(torch.sin, torch.ones(2), use_reentrant=False),
+    "autocast": lambda m: torch.autocast("cpu", dtype=torch.bfloat16).__enter__().__exit__(None, None, None),
+    "anomaly": lambda m: torch.autograd.set_detect_anomaly(False),
+    "distribution": lambda m: torch.distributions.Normal(0.0, 1.0).sample(),
+    "parametrize": lambda m: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),
+    "functional_call": lambda m: torch.func.functional_call(m, dict(m.named_parameters()), torch.ones(1, 4)),
+    "einsum": lambda m: torch.einsum("ij,jk->ik", torch.ones(2, 2), torch.ones(2, 2)),
+    "nested": lambda m: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged),
+    "sparse": lambda m: torch.ones(2, 2).to_sparse(),
+    "cuda": lambda m: torch.cuda.is_available(),
+    "device_count": lambda m: torch.cuda.device_count(),
+    "operator": lambda m: torch.ops.aten.sin.default(torch.ones(2)),
+    "overload_packet": lambda m: torch.ops.aten.cosh(torch.ones(2)),
+    "scheduler": lambda m: torch.optim.lr_scheduler.StepLR(torch.optim.SGD(m.parameters()), 1),
+    "swa": lambda m: torch.optim.swa_utils.AveragedModel(m),
+    "pytree": lambda m: torch.utils._pytree.tree_map(lambda t: t, [torch.ones(2)]),
+    "summary_of_parameters": lambda m: sum(p.numel() for p in m.parameters()),
+    "state_dict": lambda m: m.state_dict(),
+    "names": lambda m: (dict(m.named_modules()), dict(m.named_parameters())),
+    "annotations": lambda m: (
+        Config.__annotations__ if "__annotations__" in Config.__dict__ else None,
+        nn.Linear.__annotations__,
+    ),
+    "documentation": lambda m: (Model.__doc__, Model.__subclasses__(), help),
+    "signature": lambda m: __import__("inspect").signature(Model.forward),
+    "isinstance_of_an_abstract_class": lambda m: isinstance(m.config, __import__("collections.abc").abc.Iterable),
+    "import": lambda m: __import__("torch.utils.flop_counter", fromlist=["x"]),
+    "singledispatch": lambda m: functools.singledispatch(lambda x: x)(m.config),
+}
+
+
+def steps(m, f, events=()):
+    """Gradients of steps, with events before the last ones."""
+    out = []
+    for turn in range(4):
+        if turn == 2:
+            for event in events:
+                EVENTS[event](m)
+        m.zero_grad()
+        f(torch.ones(2, 4) * turn).sum().backward()
+        out.append(m.a.weight.grad.clone())
+    return out
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_nothing_is_compiled_anew(event):
+    torch.manual_seed(0)
+    m = Model()
+    expected = steps(m, m)
+    f = cresset.compile(m)
+    f(torch.ones(2, 4)).sum().backward()
+    before = cresset.stats()
+    got = steps(m, f, [event])
+    after = cresset.stats()
+    for a, b in zip(got, expected):
+        assert torch.allclose(a, b, rtol=1e-4, atol=1e-6)
+    assert not cresset.stats()["recompiles"], cresset.stats()["recompiles"]
+    assert after["graphs"] == before["graphs"] and after["eager_calls"] == before["eager_calls"]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_whole_step(event):
+    torch.manual_seed(0)
+    m = Model()
+    opt = torch.optim.AdamW(m.parameters(), foreach=False)
+
+    @cresset.compile
+    def step(x):
+        loss = m(x).pow(2).mean()
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+        return loss
+
+    for turn in range(3):
+        step(torch.ones(2, 4) * turn)
+    before = cresset.stats()
+    EVENTS[event](m)
+    m.zero_grad()
+    for turn in range(2):
+        step(torch.ones(2, 4) * turn)
+    after = cresset.stats()
+    assert after["graphs"] == before["graphs"] and after["recompiles"] == before["recompiles"]
+
+
+def whole_step_in_a_new_process():
+    torch.manual_seed(0)
+    m = Model()
+    opt = torch.optim.AdamW(m.parameters())
+
+    @cresset.compile
+    def step(x):
+        with torch.autograd.profiler.record_function("step"):
+            loss = m(x).pow(2).mean()
+            loss.backward()
+            opt.step()
+            opt.zero_grad()
+        return loss
+
+    counts = []
+    for turn in range(5):
+        step(torch.ones(2, 4) * turn)
+        counts.append(cresset.stats()["graphs"])
+    print(counts)
+
+
+def in_a_new_process(event):
+    """Compiles what there is in this process for each event: run in one of its own, where nothing has happened yet."""
+    torch.manual_seed(0)
+    m = Model()
+    f = cresset.compile(m)
+    f(torch.ones(2, 4)).sum().backward()
+    steps(m, f, [event])
+    print(event, cresset.stats()["recompiles"], flush=True)
+
+
+def first_events():
+    for event in EVENTS:
+        sys.stdout.flush()
+        if os.fork() == 0:
+            in_a_new_process(event)
+            os._exit(0)
+        os.wait()
+
+
+def test_first_time_in_a_process():
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", "import test_bookkeeping as t; t.first_events()"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(EVENTS), done.stderr
+    assert [line for line in lines if not line.endswith(" []")] == []
+
+
+def test_first_steps_of_a_process():
+    """The second step has what the optimizer made in the first; nothing else is compiled anew."""
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    code = "import test_bookkeeping as t; t.whole_step_in_a_new_process()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}
+    )
+    assert done.returncode == 0, done.stderr
+    counts = eval(done.stdout.splitlines()[-1])
+    alone = []
+    torch.manual_seed(0)
+    m = Model()
+    opt = torch.optim.AdamW(m.parameters())
+
+    @cresset.compile
+    def step(x):
+        with torch.autograd.profiler.record_function("step"):
+            loss = m(x).pow(2).mean()
+            loss.backward()
+            opt.step()
+            opt.zero_grad()
+        return loss
+
+    for turn in range(5):
+        step(torch.ones(2, 4) * turn)
+        alone.append(cresset.stats()["graphs"])
+    assert counts == alone and counts[-1] == counts[1]
+
+
+# A cache of torch's own, and state of torch's that decides.
+
+
+def test_a_flag_that_decides_is_a_guard():
+    from torch.nn.modules import module
+
+    f = cresset.compile(lambda x: x * 2 if module._global_is_full_backward_hook is None else x * 3)
+    x = torch.ones(2)
+    assert torch.equal(f(x), x * 2)
+    before = module._global_is_full_backward_hook
+    module._global_is_full_backward_hook = True
+    try:
+        assert torch.equal(f(x), x * 3)
+    finally:
+        module._global_is_full_backward_hook = before
+    assert torch.equal(f(x), x * 2)
+
+
+kept = None
+
+
+def lazily():
+    global kept
+    if kept is None:
+        kept = 2
+    return kept
+
+
+def test_a_cache_of_the_program_is_state():
+    """Others than torch may put it back."""
+    global kept
+    kept = None
+    f = cresset.compile(lambda x: x * lazily())
+    x = torch.ones(2)
+    assert torch.equal(f(x), x * 2) and kept == 2
+    kept = 5
+    assert torch.equal(f(x), x * 5)
+    kept = None
+    assert torch.equal(f(x), x * 2) and kept == 2
+
+
+def test_a_class_that_changes_is_a_guard():
+    class Scaled:
+        scale = 2
+
+        def __call__(self, x):
+            return x * self.scale
+
+    scaled = Scaled()
+    f = cresset.compile(lambda x: scaled(x))
+    x = torch.ones(2)
+    assert torch.equal(f(x), x * 2)
+    Scaled.scale = 3
+    assert torch.equal(f(x), x * 3)
+    Scaled.__call__ = lambda self, x: x - 1
+    assert torch.equal(f(x), x - 1)
