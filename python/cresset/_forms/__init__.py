@@ -53,6 +53,7 @@ _ALWAYS = {
     "places": """combinations vander _C._VariableFunctions.block_diag repeat_interleave Tensor.repeat_interleave
         _C._nn.pad_sequence""",
     "products": "linalg.multi_dot _C._VariableFunctions.chain_matmul",
+    "signals": "istft",
     "statistics": """quantile Tensor.quantile nanquantile Tensor.nanquantile diff Tensor.diff gradient tensor_split
         Tensor.tensor_split""",
 }
