@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "compile/options.h"
+#include "base/compile_options.h"
 #include "graph/graph.h"
 #include "runtime/program.h"
 
