@@ -179,8 +179,8 @@ void run(Case& c, int compiles) {
   std::shared_ptr<const codegen::CompiledKernel> compiled;
   for (int k = 0; k < compiles; ++k) {
     codegen::cpu::CpuBackend::get().clear_memory_cache();
-    compile_ms = std::min(compile_ms,
-                          1e3 * cpu_seconds([&] { compiled = (*codegen::cpu::CpuBackend::get().compile({&c.kernel}))[0]; }));
+    compile_ms = std::min(
+        compile_ms, 1e3 * cpu_seconds([&] { compiled = (*codegen::cpu::CpuBackend::get().compile({&c.kernel}))[0]; }));
   }
   std::vector<int64_t> symbols;
   for (loop::VarId var : c.kernel.size_symbols()) symbols.push_back(c.symbols.at(var));

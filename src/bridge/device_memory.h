@@ -24,8 +24,8 @@ class DeviceMemory {
   // A storage that does not own its memory, which point() gives it at each call.
   c10::intrusive_ptr<c10::StorageImpl> borrow(size_t bytes) const;
   void point(c10::StorageImpl& storage, void* memory) const;
-  at::Tensor over(const c10::intrusive_ptr<c10::StorageImpl>& storage, c10::IntArrayRef sizes,
-                  c10::IntArrayRef strides, int64_t offset, at::ScalarType dtype) const;
+  at::Tensor over(const c10::intrusive_ptr<c10::StorageImpl>& storage, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                  int64_t offset, at::ScalarType dtype) const;
 
  protected:
   DeviceMemory(c10::Device device, c10::DispatchKey key) : device_(device), key_(key) {}

@@ -60,8 +60,7 @@ int64_t extent(const BoundSlot& slot) {
 // Where the program's own memory is. A program without any may be on any device.
 c10::Device device_of(const runtime::Program& program) {
   for (const runtime::TensorSlot& slot : program.tensors)
-    if (slot.home == Home::Arena || slot.home == Home::Fresh || slot.home == Home::Extern)
-      return to_torch(slot.device);
+    if (slot.home == Home::Arena || slot.home == Home::Fresh || slot.home == Home::Extern) return to_torch(slot.device);
   return c10::Device(c10::kCPU);
 }
 
@@ -69,7 +68,11 @@ c10::Device device_of(const runtime::Program& program) {
 
 BoundContext::BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
                            c10::ArrayRef<int64_t> symbols, FrozenWeights* frozen)
-    : program_(program), constants_(constants), frozen_(frozen), memory_(DeviceMemory::of(device_of(program))), symbols_(symbols.begin(), symbols.end()) {
+    : program_(program),
+      constants_(constants),
+      frozen_(frozen),
+      memory_(DeviceMemory::of(device_of(program))),
+      symbols_(symbols.begin(), symbols.end()) {
   const c10::InferenceMode ordinary_tensors(false);
   launching_.run_on_threads = run_on_threads;
   sizes_.resize(program.sizes.output_count());

@@ -57,8 +57,7 @@ void BoundContext::set_root(uint32_t index, char* base) {
   if (root.base == base) return;
   root.base = base;
   for (const auto& [where, offset] : root.listeners) *where = base + offset;
-  if (root.storage != nullptr)
-    memory_.point(*root.storage, base + root.storage_shift);
+  if (root.storage != nullptr) memory_.point(*root.storage, base + root.storage_shift);
 }
 
 void BoundContext::bind_call(c10::ArrayRef<at::Tensor> inputs) {

@@ -1,5 +1,5 @@
-// Everything about a backend that does not depend on the device: kernels of equal structure are compiled once, images are
-// made on worker threads and kept in memory and on disk.
+// Everything about a backend that does not depend on the device: kernels of equal structure are compiled once, images
+// are made on worker threads and kept in memory and on disk.
 #pragma once
 
 #include <mutex>
@@ -21,7 +21,8 @@ class CachingBackend : public Backend {
   void clear_memory_cache() final;
 
  protected:
-  // How a kernel runs on the device, decided before any code is made. Equal (canonical kernel text, text) give equal code.
+  // How a kernel runs on the device, decided before any code is made. Equal (canonical kernel text, text) give equal
+  // code.
   class Plan {
    public:
     virtual ~Plan() = default;

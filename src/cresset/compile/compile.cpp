@@ -60,8 +60,7 @@ class FromDisk final : public Deferred {
 
 class Scheduled final : public Deferred {
  public:
-  static Result<std::unique_ptr<Deferred>> make(lower::Lowered lowered, const Stats& stats,
-                                                ProgramCache::Entry entry) {
+  static Result<std::unique_ptr<Deferred>> make(lower::Lowered lowered, const Stats& stats, ProgramCache::Entry entry) {
     Stopwatch watch;
     std::vector<const loop::Kernel*> kernels;
     for (const auto& kernel : lowered.kernels) kernels.push_back(kernel.get());

@@ -85,8 +85,8 @@ bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& 
          std::all_of(lines->begin(), lines->end(), record);
 }
 
-// Of the backends of all devices that the graph has values on, or of the CPU's for a graph without values; nullopt where
-// one of them keeps nothing on disk.
+// Of the backends of all devices that the graph has values on, or of the CPU's for a graph without values; nullopt
+// where one of them keeps nothing on disk.
 std::optional<std::string> target_texts(const graph::Graph& graph) {
   std::set<DeviceKind> devices;
   for (uint32_t i = 0; i < graph.value_count(); ++i) devices.insert(graph.type({i}).device.kind);

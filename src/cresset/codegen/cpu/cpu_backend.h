@@ -3,12 +3,9 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "codegen/caching_backend.h"
-#include "codegen/cpu/jit.h"
-#include "codegen/cpu/schedule.h"
-#include "codegen/cpu/target.h"
+#include "codegen/cpu/symbol_resolver.h"
 
 namespace cresset::codegen::cpu {
 
@@ -24,7 +21,8 @@ class CpuBackend final : public CachingBackend {
   void configure(CpuOptions options);
 
  private:
-  CpuBackend() : CachingBackend({DeviceKind::Cpu, runtime::KernelImage::Format::Object}) {}
+  CpuBackend();
+  ~CpuBackend() override;
 
   void set_up() override;
   std::string target() const override;
@@ -37,12 +35,9 @@ class CpuBackend final : public CachingBackend {
   Result<std::shared_ptr<const CompiledKernel>> load(const runtime::KernelImage& image, KernelRecord record) override;
 
   struct CpuPlan;
-  static const Schedule& schedule_of(const Plan& plan);
-
+  struct Machine;  // LLVM's part
   CpuOptions options_;
-  Target target_;
-  std::unique_ptr<Jit> jit_;
-  std::vector<std::unique_ptr<ObjectCompiler>> compilers_;  // one a worker
+  const std::unique_ptr<Machine> machine_;
 };
 
 }  // namespace cresset::codegen::cpu
