@@ -311,7 +311,7 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
     const at::Tensor& self = args[0].toTensor();
     if (stack->back().toTensor().is_same(self)) {
       require_as_it_is(*capture, choice.answers());
-      require_one_format(*capture, self);
+      if (args.back().toMemoryFormat() != at::MemoryFormat::Contiguous) require_one_format(*capture, self);
     }
     if (capture->is_given_back(self, stack->back().toTensor(), choice)) stack->back() = self;
     return;
