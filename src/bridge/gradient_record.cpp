@@ -592,7 +592,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
       record.complete = false;
       return;
     }
-    record = counters.notes->record(first_of_backward);
+    record = counters.notes->record(*graph_, first_of_backward);
     functions.add_to(record, *counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
       if (const Leaves::Leaf* leaf = leaves.find(edge);
           leaf != nullptr && leaf->place.home != OutputSpec::Kind::GraphOutput)
