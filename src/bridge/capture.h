@@ -94,7 +94,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   c10::SymInt add_int_argument(int64_t value, std::string name);
   // A caller's float as a symbol: `real`, a tensor of that one number, is an input.
   c10::SymFloat add_float_argument(const at::Tensor& real, std::string name);
-  // The float arguments (a bit each) that a decision looked at: the program serves no other values of them.
+  // The float arguments (a bit each) that a decision looked at: no other values of them are served.
   uint64_t pinned_floats = 0;
   // Whether sizes in floats that are compared stay free: then no condition on the sizes alone says for which ones the
   // program is right.
@@ -237,13 +237,12 @@ class Capture : public std::enable_shared_from_this<Capture> {
   const std::vector<at::Tensor>& inputs() const {
     return real_inputs_;
   }  // aliases of guests, or the tensors themselves
-  void forget_inputs();  // when all that was captured has run
+  void forget_inputs();                // when all that was captured has run
   void count_writes(int times) const;  // -1: the versions of what was written are those of before
   // The operator at which the capture ended, done for real, gave these: autograd noted it with symbolic sizes.
   void settle_native_results(const std::vector<at::Tensor>& results) const;
 
-  // Trace tensors made so far.
-  uint64_t serial() const { return serial_; }
+  uint64_t serial() const { return serial_; }  // trace tensors made so far
   struct Done {
     size_t writes = 0, storages = 0, draws = 0;
   };
@@ -255,12 +254,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void strike(TraceTensor& tensor);
 
   DType default_dtype;
-  bool symbolic_numbers = false;           // integers read from tensors are symbols
-  bool symbolic_booleans = false;          // and so are booleans
-  std::vector<sym::ExprId> asked_numbers;  // of data, which the end of the piece must tell
-  int recording = 0;                       // capture kernels at work: a flush is theirs to make
-  // Sets the graph's current location: the line of the program that runs, or the line whose operators' gradients are
-  // computed. Called before an operator is recorded.
+  bool symbolic_numbers = false, symbolic_booleans = false;  // integers and booleans read from tensors are symbols
+  std::vector<sym::ExprId> asked_numbers;                    // of data, which the end of the piece must tell
+  int recording = 0;                                         // capture kernels at work: a flush is theirs to make
+  // The graph's location becomes the line that runs, or whose operators' gradients are computed: before each operator.
   void set_location();
   std::function<void(Capture&)> locate;  // the line that runs; may be empty
   // The symbolic number that a wrapped number stands for, if it does: torch's Python binding keeps it beside the
@@ -379,7 +376,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::string part_failure_;
   std::unordered_map<sym::VarId, std::string> origins_;
   std::unique_ptr<RaisedByData> raised_by_data_;
-  bool any_unbacked_ = false;
+  bool any_unbacked_ = false, failed_ = false;
   uint32_t float_arguments_ = 0;
   std::vector<SymbolBinding> symbols_;
   std::vector<InputLayout> input_layouts_;
@@ -395,7 +392,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::string why_closed_;
   uint64_t first_node_;  // of those that autograd has made since
   std::exception_ptr deferred_error_;
-  bool failed_ = false;
   std::mutex live_mutex_;           // tensors may die on any thread
   std::vector<TraceTensor*> live_;  // stand-ins included
   std::shared_ptr<LayoutNotes> notes_ = std::make_shared<LayoutNotes>();
