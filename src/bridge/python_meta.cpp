@@ -18,7 +18,7 @@ namespace {
 // The dispatcher says where each kernel was registered: "Meta: registered at <file>:<line> :: ...", the active first.
 // An operator without a meta kernel is made of others, some of which have theirs in Python.
 bool asks_python(const c10::OperatorHandle& handle) {
-  if (!handle.schema().name().starts_with("aten::")) return false;
+  if (!handle.schema().name().starts_with("aten::") && !handle.schema().name().starts_with("cresset::")) return false;
   std::istringstream lines(handle.dumpState());
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("Meta: ")) return line.find(".py:") != std::string::npos;
@@ -145,8 +145,8 @@ double work_of(Capture& capture, const std::vector<graph::Arg>& args,
 bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, const std::vector<graph::Arg>& args,
                     const graph::Device& device) {
   if (device.kind != graph::DeviceKind::Cpu || !has_cpu_kernel(handle) || !asks_python_for_sizes(handle)) return false;
-  if (handle.schema().returns().empty()) return false;                     // called for an effect
-  if (handle.schema().name().starts_with("aten::_unsafe_")) return false;  // no index is checked
+  if (handle.schema().returns().empty()) return false;                          // called for an effect
+  if (handle.schema().name().starts_with("aten::_unsafe_index")) return false;  // no index is checked
   return work_of(capture, args, [&](sym::ExprId e) { return capture.env().hint_or(e, 1); }) <= kLittleWork;
 }
 
