@@ -94,7 +94,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   c10::SymInt add_int_argument(int64_t value, std::string name);
   // A caller's float as a symbol: `real`, a tensor of that one number, is an input.
   c10::SymFloat add_float_argument(const at::Tensor& real, std::string name);
-  // The float arguments (a bit each) that a decision looked at: no other values of them are served.
+  // The float arguments (a bit each) that a decision looked at: the program serves no other values of them.
   uint64_t pinned_floats = 0;
   // Whether sizes in floats that are compared stay free: then no condition on the sizes alone says for which ones the
   // program is right.
@@ -165,7 +165,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::optional<std::vector<sym::ExprId>> symbolic_elements(graph::ValueId value);
   // What nonzero gives of the mask, if that was asked for.
   std::optional<graph::ValueId> nonzero_of(graph::ValueId mask) const;
-  // Whether `found` is what nonzero gives of the mask.
   bool is_nonzero_of(graph::ValueId found, graph::ValueId mask) const { return nonzero_of(mask) == found; }
   // Assumed from now on, and checked when the program runs.
   void state(sym::ExprId condition, std::string message);
@@ -176,8 +175,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // captured program is then guarded by that number.
   at::Scalar read_number(graph::ValueId value);
   bool reads_data() const { return !data_reads_.empty(); }
-  // Where the inputs' sizes and other numbers come from.
-  const std::vector<SymbolBinding>& symbols() const { return symbols_; }
+  const std::vector<SymbolBinding>& symbols() const { return symbols_; }  // where sizes and other numbers come from
   // Whether the program may catch what an operator raises where it stands. May be empty: it may not.
   std::function<bool()> may_be_caught;
   // The operator that ended the capture was given arguments whose types and sizes do not fit.
@@ -234,10 +232,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Runs a finished capture operator by operator on the tensors it was captured with: for programs that run once.
   std::vector<at::Tensor> interpret(Captured& captured);
   static void settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real);
-  const std::vector<at::Tensor>& inputs() const {
-    return real_inputs_;
-  }  // aliases of guests, or the tensors themselves
-  void forget_inputs();                // when all that was captured has run
+  const std::vector<at::Tensor>& inputs() const { return real_inputs_; }  // of guests: aliases
+  void forget_inputs();                                                   // when all that was captured has run
   void count_writes(int times) const;  // -1: the versions of what was written are those of before
   // The operator at which the capture ended, done for real, gave these: autograd noted it with symbolic sizes.
   void settle_native_results(const std::vector<at::Tensor>& results) const;
@@ -254,10 +250,12 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void strike(TraceTensor& tensor);
 
   DType default_dtype;
-  bool symbolic_numbers = false, symbolic_booleans = false;  // integers and booleans read from tensors are symbols
-  std::vector<sym::ExprId> asked_numbers;                    // of data, which the end of the piece must tell
-  int recording = 0;                                         // capture kernels at work: a flush is theirs to make
-  // The graph's location becomes the line that runs, or whose operators' gradients are computed: before each operator.
+  bool symbolic_numbers = false;           // integers read from tensors are symbols
+  bool symbolic_booleans = false;          // and so are booleans
+  std::vector<sym::ExprId> asked_numbers;  // of data, which the end of the piece must tell
+  int recording = 0;                       // capture kernels at work: a flush is theirs to make
+  // Sets the graph's current location: the line of the program that runs, or the line whose operators' gradients are
+  // computed. Called before an operator is recorded.
   void set_location();
   std::function<void(Capture&)> locate;  // the line that runs; may be empty
   // The symbolic number that a wrapped number stands for, if it does: torch's Python binding keeps it beside the
@@ -376,7 +374,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::string part_failure_;
   std::unordered_map<sym::VarId, std::string> origins_;
   std::unique_ptr<RaisedByData> raised_by_data_;
-  bool any_unbacked_ = false, failed_ = false;
+  bool any_unbacked_ = false;
   uint32_t float_arguments_ = 0;
   std::vector<SymbolBinding> symbols_;
   std::vector<InputLayout> input_layouts_;
@@ -392,6 +390,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::string why_closed_;
   uint64_t first_node_;  // of those that autograd has made since
   std::exception_ptr deferred_error_;
+  bool failed_ = false;
   std::mutex live_mutex_;           // tensors may die on any thread
   std::vector<TraceTensor*> live_;  // stand-ins included
   std::shared_ptr<LayoutNotes> notes_ = std::make_shared<LayoutNotes>();

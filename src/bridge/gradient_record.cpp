@@ -429,7 +429,6 @@ struct Capture::BackwardPart {
   const std::vector<at::Tensor>& roots;
   std::vector<uint32_t> written{};  // storages that it is to find as a backward pass finds them
   std::vector<Live> live{};
-  AutogradRecord record{};
   const size_t storages = capture.storages_.size();  // when it began
 
   // Why it cannot be added; then nothing has changed. More may be known of what it writes: it is to be tried again.
@@ -461,48 +460,45 @@ struct Capture::BackwardPart {
     return why;
   }
 
-  // The gradients of the roots.
-  std::vector<at::Tensor> begin(Backward& backward) {
-    graph::Graph& graph = *capture.graph_;
-    std::vector<at::Tensor> tangents;
-    record = {};
-    for (const at::Tensor& root : roots) {
-      record.roots.push_back(capture.value_of(*TraceTensor::from(root)));
-      graph::TensorType type = TraceTensor::from(root)->type();
-      // A gradient has an element for each of the result's, though those may lie in one place.
-      type.strides = ops::ShapeContext(graph, "the gradient of a result").like_strides(type);
-      backward.tangents.push_back(graph.add_input(std::move(type), "gradient"));
-      tangents.push_back(capture.make_result(backward.tangents.back()));
+  at::Tensor add_tangent(Backward& backward, const at::Tensor& root) {
+    graph::TensorType type = TraceTensor::from(root)->type();
+    // A gradient has an element for each of the result's, though those may lie in one place.
+    type.strides = ops::ShapeContext(*capture.graph_, "the gradient of a result").like_strides(type);
+    backward.tangents.push_back(capture.graph_->add_input(std::move(type), "gradient"));
+    return capture.make_result(backward.tangents.back());
+  }
+
+  std::vector<Backward::Passed> passed(const torch::autograd::edge_list& sources) const {
+    std::vector<Backward::Passed> found = passed_roots(roots, sources);
+    // What arrives where a hook waits depends on who else gives something to it.
+    std::erase_if(found, [&](const Backward::Passed& one) {
+      Node& node = *torch::autograd::impl::gradient_edge(roots[one.root]).function;
+      return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty();
+    });
+    return found;
+  }
+
+  void leave_out_unused(Backward& backward) {
+    std::vector<sym::ExprId> numbers;
+    for (const OutputSpec& spec : backward.gradients) {
+      for (const auto* list : {&spec.sizes, &spec.strides}) numbers.insert(numbers.end(), list->begin(), list->end());
+      if (spec.is_view) numbers.push_back(spec.offset);
     }
+    drop_unused(*capture.graph_, backward.part, capture.symbols_, numbers);
+    const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
+    std::erase_if(backward.passed, [&](const Backward::Passed& one) { return !computed.contains(one.gradient); });
+  }
+
+  void begin() {
     for (const uint32_t i : written) {
       Storage& storage = capture.storages_[i];
+      graph::Graph& graph = *capture.graph_;
       const auto& given = storage.home == OutputSpec::Kind::Input ? graph.inputs : graph.constants;
       const graph::ValueId value = graph.add_input(graph.type(given[storage.position]), "at the backward pass");
       storage.value = value;
       storage.unseen = 0;
       live.push_back({i, ++storage.version, value});
     }
-    return tangents;
-  }
-
-  // What autograd knew, once its record was run.
-  void take_record(uint32_t first, const FunctionNotes& functions, Leaves& leaves,
-                   const torch::autograd::edge_list& starts) {
-    const graph::Graph& graph = *capture.graph_;
-    if (capture.counters.notes == nullptr) {  // all leaves are the call's own
-      record.complete = false;
-      return;
-    }
-    std::vector<graph::ValueId> values = std::move(record.roots);
-    record = capture.counters.notes->record(graph, first);
-    functions.add_to(record, *capture.counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
-      if (const Leaves::Leaf* leaf = leaves.find(edge);
-          leaf != nullptr && leaf->place.home != OutputSpec::Kind::GraphOutput)
-        return (leaf->place.home == OutputSpec::Kind::Input ? graph.inputs : graph.constants)[leaf->place.position];
-      const auto root = std::find(starts.begin(), starts.end(), edge);
-      return root != starts.end() ? std::optional(values[static_cast<size_t>(root - starts.begin())]) : std::nullopt;
-    });
-    record.roots = std::move(values);
   }
 
   GraphPart end() {
@@ -577,20 +573,20 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
                             BackwardPart& part) {
   Backward& backward = *backward_;
   const auto first_of_backward = static_cast<uint32_t>(graph_->node_count());
-  const std::vector<at::Tensor> tangents = part.begin(backward);
+  AutogradRecord record;
+  std::vector<graph::ValueId> root_values;
+  for (const at::Tensor& root : roots) root_values.push_back(value_of(*TraceTensor::from(root)));
+  std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
+  for (const at::Tensor& root : roots) tangents.push_back(part.add_tangent(backward, root));
+  part.begin();
   Ends ends;
   for (const Leaves::Leaf& leaf : leaves.all) {
     if (!leaf.reached) continue;
     ends.add(leaf.edge, leaf.tensor);
     sources.push_back(leaf.edge);
   }
-  backward.passed = passed_roots(roots, sources);
-  // What arrives where a hook waits depends on who else gives something to it.
-  std::erase_if(backward.passed, [&](const Backward::Passed& passed) {
-    Node& node = *torch::autograd::impl::gradient_edge(roots[passed.root]).function;
-    return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty();
-  });
+  backward.passed = part.passed(sources);
   for (const Backward::Passed& passed : backward.passed)
     sources.push_back(torch::autograd::impl::gradient_edge(roots[passed.root]));
   std::vector<at::Tensor> found;
@@ -610,7 +606,19 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
                                                                   /*create_graph=*/false, /*accumulate_grad=*/false,
                                                                   sources);
-    part.take_record(first_of_backward, functions, leaves, starts);
+    if (counters.notes == nullptr) {  // all leaves are the call's own
+      record.complete = false;
+      return;
+    }
+    record = counters.notes->record(*graph_, first_of_backward);
+    functions.add_to(record, *counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
+      if (const Leaves::Leaf* leaf = leaves.find(edge);
+          leaf != nullptr && leaf->place.home != OutputSpec::Kind::GraphOutput)
+        return (leaf->place.home == OutputSpec::Kind::Input ? graph_->inputs : graph_->constants)[leaf->place.position];
+      const auto root = std::find(starts.begin(), starts.end(), edge);
+      return root != starts.end() ? std::optional(root_values[static_cast<size_t>(root - starts.begin())])
+                                  : std::nullopt;
+    });
   };
   run_record ? run_record(python, run) : run();
   if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
@@ -628,24 +636,16 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   backward.part = part.end();
   backward.linear = python.empty();
   backward.reentrant = counters.reentrant;
-  backward.record = std::make_shared<const AutogradRecord>(std::move(part.record));
+  record.roots = std::move(root_values);
+  backward.record = std::make_shared<const AutogradRecord>(std::move(record));
   for (const DataDependentCall& call : backward.part.calls)
     if (is_control_flow(call)) abort_capture("they need control flow");
   part.check_writes(backward);
   part.own_gradients(backward, outputs);
   keep_outputs(backward, outputs);
   part.add_writes(backward);
-  std::vector<sym::ExprId> numbers;
-  for (const OutputSpec& spec : backward.gradients) {
-    for (const auto* list : {&spec.sizes, &spec.strides}) numbers.insert(numbers.end(), list->begin(), list->end());
-    if (spec.is_view) numbers.push_back(spec.offset);
-  }
-  drop_unused(*graph_, backward.part, symbols_, numbers);
-  const std::unordered_set<graph::ValueId> computed = computed_in(*graph_, backward.part);
-  std::erase_if(backward.passed, [&](const Backward::Passed& passed) { return !computed.contains(passed.gradient); });
+  part.leave_out_unused(backward);
 }
-
-namespace {}  // namespace
 
 // Results in the memory of others that have gradients, and without.
 void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {
