@@ -12,7 +12,6 @@
 namespace cresset::loop {
 namespace {
 
-
 class Collapser {
  public:
   explicit Collapser(const Kernel& kernel) : kernel_(kernel), env_(kernel.env()), pool_(env_.pool()) {

@@ -6,8 +6,8 @@
 #include <iterator>
 #include <limits>
 
-#include "loop/collapse.h"
 #include "loop/canonical.h"
+#include "loop/collapse.h"
 
 namespace cresset::codegen::cpu {
 namespace {

@@ -25,7 +25,7 @@ class ObjectCompiler {
  public:
   explicit ObjectCompiler(const Target& target);
   ~ObjectCompiler();
-  void prepare(llvm::Module& module) const;  // triple, data layout
+  void prepare(llvm::Module& module) const;   // triple, data layout
   std::string compile(llvm::Module& module);  // an object file
 
  private:
