@@ -105,8 +105,8 @@ return %1
 
 TEST(RemoveNoOps, ACopyOfWhatMayBeAViewStays) {
   bool changed = true;
-  after(remove_no_ops, R"crs(%1: f32[s0, 8][8, 1] = aten::view.dtype(%0, f32)
-%2: f32[s0, 8][8, 1] = aten::clone(%1, None)
+  after(remove_no_ops, R"crs(%1: f32[s0, 8][8, 1] = aten::view.dtype(%0, dtype:f32)
+%2: f32[s0, 8][8, 1] = aten::clone(%1, none)
 return %2
 )crs",
         &changed);
