@@ -58,7 +58,6 @@ EDGES = {
         x, torch.zeros(x.shape[1]).long(), torch.ones(x.shape[1]).long()
     ),
     "batch_norm of doubles": lambda x: F.batch_norm(x.double(), torch.zeros(x.shape[1]), torch.ones(x.shape[1])),
-    "native_batch_norm": lambda x: torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5),
     "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
     "group_norm": lambda x: F.group_norm(x, 1),
     "softmax": lambda x: x.softmax(-1),
