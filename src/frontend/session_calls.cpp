@@ -369,7 +369,9 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     const CressetAction done = call_unseen(whole.callable, whole, result);
     in_progress_.end();
     if (done == CRESSET_FAIL) return after_failure(activation), done;
-    return go_on_with(activation, PyRef::borrow(*result)), done;
+    PyRef value = PyRef::steal(*result);
+    go_on_with(activation, value);
+    return *result = value.release(), done;
   }
   if (const uint8_t special = call.evaluated ? uint8_t{kAnyCall} : special_call(call.callable);
       is_ordinary(call, special)) {
