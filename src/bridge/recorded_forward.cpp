@@ -369,9 +369,6 @@ void RecordedForward::run_node(graph::NodeId id) {
   if (node.op == steps) return run_steps(node);
   const at::AutoGradMode mode(call == nullptr || call->recorded || recorded_.contains(call));
   std::vector<at::Tensor> results = run_recorded(*graph_, node, [&](ValueId v) { return argument(call, v); }, integer_);
-  fprintf(stderr, "NODE %s call %d rec %d rg %d args", std::string(graph::op_name(node.op)).c_str(), call != nullptr, call ? call->recorded : -1, results[0].requires_grad());
-  graph::Graph::for_each_value(node.args, [&](const ValueId& v) { const RecordedCall::Given* g = given_of(call, v); fprintf(stderr, " %u rg %d given %d hist %u", v.index, values_[v.index].requires_grad(), g != nullptr, g ? g->history.index : 999); });
-  fprintf(stderr, "\n");
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) continue;
     values_[node.results[i].index] = std::move(results[i]);

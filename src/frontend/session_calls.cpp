@@ -424,7 +424,16 @@ CCall Session::effect_of(const CressetActivation& activation, const CressetCall&
   return what;
 }
 
+// As iterating over a tensor does, in Python code of torch's.
+static bool takes_rows(PyObject* callable) {
+  static PyObject *const function = module_attribute("torch", "unbind"), *const method = [] {
+    return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "unbind")).release();
+  }();
+  return callable == function || callable == method;
+}
+
 CressetAction Session::before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result) {
+  if (given.nargs > 0 && takes_rows(given.callable)) note_rows(given.args[0]);
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = given;
   if (outer_.empty() && opaque_.empty() && !any_grown() && !in_progress_.in_transform)

@@ -410,7 +410,7 @@ _BEFORE_THE_IMPORT = """
     torch.tensor torch.linspace torch.arange torch.broadcast_shapes torch.compile torch.compiler.is_compiling torch.cond
     torch.get_rng_state torch._check torch.utils.checkpoint.checkpoint F.scaled_dot_product_attention F.one_hot
     torch.Tensor.new torch.Tensor.tolist torch.nn.Module.__call__ builtins.min builtins.range builtins.len builtins.sum
-    builtins.isinstance math.sqrt random.randint json.dumps gc.collect logging.Logger._log warnings.warn
+    math.sqrt random.randint json.dumps gc.collect logging.Logger._log warnings.warn
     functools.reduce statistics.mean
 """.split()  # noqa: SIM905
 
