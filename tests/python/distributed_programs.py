@@ -342,6 +342,8 @@ def at(collective, position):
 
 for c in COLLECTIVES:
     for p in POSITIONS:
+        if (c, p) == (all_gather_object, traced):
+            continue  # that front end sees no pickle.dumps, which refuses the symbol of a size
         program("collectives", f"{c.__name__} {p.__name__}")(at(c, p))
 
 
