@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_set>
 
 #include "bridge/arguments.h"
 #include "bridge/capture.h"
@@ -42,14 +43,28 @@ std::optional<graph::ValueId> AutogradNotes::value(const Origin& origin) const {
   return found != first_.end() ? std::optional(found->second) : std::nullopt;
 }
 
-AutogradRecord AutogradNotes::record(uint32_t first_of_backward) const {
+const RecordedCall::Given* RecordedCall::find(graph::ValueId value) const {
+  const auto found = std::find_if(given.begin(), given.end(), [&](const Given& g) { return g.value == value; });
+  return found != given.end() ? &*found : nullptr;
+}
+
+const RecordedCall* AutogradRecord::call_of(graph::NodeId node) const {
+  const auto behind = std::upper_bound(calls.begin(), calls.end(), node.index,
+                                       [](uint32_t index, const RecordedCall& call) { return index < call.begin; });
+  if (behind == calls.begin() || node.index >= std::prev(behind)->end) return nullptr;
+  return &*std::prev(behind);
+}
+
+AutogradRecord AutogradNotes::record(const graph::Graph& graph, uint32_t first_of_backward) const {
   AutogradRecord out;
   for (const Call& call : calls_) {
     const bool is_forward = call.begin < first_of_backward;
     RecordedCall& recorded = out.calls.emplace_back(RecordedCall{call.begin, call.end, call.recorded, !is_forward, {}});
     for (const Given& given : call.given) {
       const graph::ValueId history = given.origin ? first_.at(*given.origin) : given.value;
-      recorded.given.push_back({given.value, given.wanted ? history : graph::ValueId{}});
+      // A leaf that is no argument of the piece was made by it: gradients end there.
+      const bool ends = !given.origin && graph.value(given.value).kind == graph::Value::Kind::Result;
+      recorded.given.push_back({given.value, given.wanted && !ends ? history : graph::ValueId{}});
       out.reads_copies |= !is_forward && given.wanted && history != given.value;
     }
   }
@@ -78,12 +93,23 @@ void end(Capture& capture, FunctionNotes::Noted& noted, const variable_list& mad
   noted.done = true;
 }
 
+bool is_one_value(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) return false;
+  const TraceTensor *x = TraceTensor::from(a), *y = TraceTensor::from(b);
+  return x != nullptr && y != nullptr ? x->value == y->value : a.is_same(b);
+}
+
 class PreMark final : public torch::autograd::FunctionPreHook {
  public:
   explicit PreMark(std::function<void(const variable_list&)> act) : act_(std::move(act)) {}
+  // Gradients that are one value are told apart: in another pass they may differ.
   variable_list operator()(const variable_list& gradients) override {
-    act_(gradients);
-    return gradients;
+    variable_list apart = gradients;
+    for (size_t i = 0; i < apart.size(); ++i)
+      for (size_t k = 0; k < i; ++k)
+        if (is_one_value(apart[i], apart[k])) apart[i] = at::alias(apart[i]);
+    act_(apart);
+    return apart;
   }
 
  private:
@@ -157,6 +183,31 @@ FunctionNotes::~FunctionNotes() {
   }
 }
 
+namespace {
+
+// What a checkpoint has computed again stands for what there is: such values are not computed in the function.
+std::vector<graph::NodeId> needed(const graph::Graph& graph, const AutogradRecord& record,
+                                  const RecordedFunction& function) {
+  std::unordered_set<graph::ValueId> wanted;
+  for (const auto& v : function.made)
+    if (v) wanted.insert(*v);
+  std::vector<graph::NodeId> out;
+  for (size_t i = function.order.size(); i-- > 0;) {
+    const graph::Node& node = graph.node(function.order[i]);
+    if (std::none_of(node.results.begin(), node.results.end(), [&](auto v) { return wanted.contains(v); })) continue;
+    out.push_back(function.order[i]);
+    const RecordedCall* const call = record.call_of(function.order[i]);
+    graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) {
+      const RecordedCall::Given* const given = call != nullptr ? call->find(v) : nullptr;
+      wanted.insert(given != nullptr && given->history.valid() ? given->history : v);
+    });
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
 void FunctionNotes::add_to(AutogradRecord& record, const AutogradNotes& notes, const EndOf& end) const {
   const auto value_at = [&](const torch::autograd::Edge& edge) {
     if (const auto value = end(edge)) return value;
@@ -165,6 +216,7 @@ void FunctionNotes::add_to(AutogradRecord& record, const AutogradNotes& notes, c
   for (const std::unique_ptr<Noted>& noted : noted_) {
     if (!noted->done) continue;  // no pass comes there
     RecordedFunction& function = record.functions.emplace_back(noted->function);
+    function.order = needed(capture_.graph(), record, function);
     for (uint32_t i = 0; i < noted->node->num_inputs(); ++i)
       function.results.push_back(value_at({noted->node->getptr(), i}));
     const auto known =

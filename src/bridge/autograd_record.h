@@ -41,6 +41,7 @@ struct RecordedCall {
   bool recorded = true;         // gradients were recorded
   bool is_backward = false;     // when the record was run
   std::vector<Given> given;
+  const Given* find(graph::ValueId value) const;  // nullptr: it is none of the arguments
 };
 
 // A function of Python's in the record: what it computed of what it was given, as nodes of the backward part.
@@ -55,7 +56,8 @@ struct RecordedFunction {
 };
 
 struct AutogradRecord {
-  std::vector<RecordedCall> calls;  // in order
+  const RecordedCall* call_of(graph::NodeId node) const;  // nullptr: it is of none
+  std::vector<RecordedCall> calls;                        // in order
   std::vector<RecordedFunction> functions;
   std::vector<graph::ValueId> roots;
   bool complete = true;       // whether all that the record does is known
@@ -76,7 +78,7 @@ class AutogradNotes {
   bool any() const { return !calls_.empty(); }
 
   // What the nodes before and behind this one say.
-  AutogradRecord record(uint32_t first_of_backward) const;
+  AutogradRecord record(const graph::Graph& graph, uint32_t first_of_backward) const;
   // The value that was first seen with this origin.
   std::optional<graph::ValueId> value(const Origin& origin) const;
 

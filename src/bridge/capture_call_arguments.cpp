@@ -37,6 +37,7 @@ void CaptureCall::note_histories(AutogradNotes& notes, const std::vector<Arg>& a
 std::vector<Arg> CaptureCall::arguments_of_view(TraceTensor& parent) {
   std::vector<Arg> args{capture_.memory_of(parent)};
   for (size_t i = 1; i < count_; ++i) args.push_back(to_graph(capture_, argument(i), entry_.arg_types[i]));
+  if (AutogradNotes* const notes = this->notes()) note_histories(*notes, args);
   return args;
 }
 

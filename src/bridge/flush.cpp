@@ -5,10 +5,12 @@
 
 #include "base/log.h"
 #include "bridge/capture.h"
+#include "bridge/control_flow.h"
 #include "bridge/escaped_gradients.h"
 #include "bridge/gradients.h"
 #include "bridge/interpret.h"
 #include "bridge/rebase.h"
+#include "bridge/recorded_pass.h"
 
 namespace cresset::bridge {
 namespace {
@@ -125,6 +127,35 @@ struct Once {
   std::vector<at::Tensor> originals;  // of the inputs, with their history
 };
 
+// Passes that are recorded themselves; the sizes are those of this call.
+BackwardRun recorded_of(const std::shared_ptr<Once>& once, const std::vector<TangentLayout>& layouts) {
+  const Captured& captured = once->captured;
+  if (!captured.data_calls.empty() || !captured.backward->part.calls.empty()) return nullptr;
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  std::vector<int64_t> symbols;
+  for (const SymbolBinding& s : captured.symbols) {
+    const std::optional<int64_t> number = captured.graph->env().hint(captured.graph->pool().var(s.var));
+    if (!number) return nullptr;
+    slots.emplace(s.var, static_cast<uint32_t>(symbols.size()));
+    symbols.push_back(*number);
+  }
+  const auto pass = std::make_shared<RecordedPass>(*captured.graph, captured.backward, captured.constants, slots);
+  std::vector<graph::ValueId> saved;
+  for (const graph::ValueId v : used_from_outside(*captured.graph, captured.backward->part))
+    if (!captured.backward->is_of_pass(v) && once->interpreter.known(v).defined()) saved.push_back(v);
+  pass->set_saved(saved);
+  std::vector<at::Tensor> given = once->originals;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (!given[i].defined()) given[i] = once->inputs[i];
+  const auto call = std::make_shared<const RecordedPass::Call>(
+      RecordedPass::note(given, captured.constants, symbols.data(), symbols.size()));
+  return [=](std::vector<at::Tensor> tangents, const auto&) {
+    std::vector<at::Tensor> kept;
+    for (const graph::ValueId v : saved) kept.push_back(once->interpreter.known(v));
+    return pass->run(*call, std::move(tangents), layouts, kept);
+  };
+}
+
 void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& results) {
   const Backward& backward = *once->captured.backward;
   const auto shared = shared_roots(backward, once->captured.outputs);
@@ -153,6 +184,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
     if (!may_lack) fill_with_zeros(tangents, layouts);
     return once->interpreter.gradients(*once->captured.backward, tangents);
   };
+  runs.recorded = recorded_of(once, layouts);
   runs.arriving = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
     const BelowEverything below;
     fill_with_zeros(tangents, layouts);
@@ -265,10 +297,11 @@ void Capture::flush(const std::string& why) {
 // Autograd's record of this very run stays in the histories of the caller's tensors that it wrote.
 void Capture::settle_written() const {
   std::vector<at::Tensor> written;
-  for (const Storage& storage : storages_)
-    if (storage.home != OutputSpec::Kind::GraphOutput && storage.real.defined() &&
-        gradient_node(storage.real) != storage.gradient_node)
-      written.push_back(storage.real);
+  for (const Storage& storage : storages_) {
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
+    if (storage.version != 0) refresh_history(storage.real);
+    if (gradient_node(storage.real) != storage.gradient_node) written.push_back(storage.real);
+  }
   settle_gradients(written, first_node_);
 }
 

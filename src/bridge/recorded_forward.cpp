@@ -35,14 +35,6 @@ namespace {
               ". Call the function without cresset.compile.");
 }
 
-const RecordedCall* call_of(const AutogradRecord& record, graph::NodeId node) {
-  const auto behind = std::upper_bound(record.calls.begin(), record.calls.end(), node.index,
-                                       [](uint32_t index, const RecordedCall& call) { return index < call.begin; });
-  if (behind == record.calls.begin()) return nullptr;
-  const RecordedCall& call = *std::prev(behind);
-  return node.index < call.end ? &call : nullptr;
-}
-
 // The same elements, with the history of another tensor.
 at::Tensor with_history_of(const at::Tensor& value, const at::Tensor& other) {
   at::Tensor out = value.detach();
@@ -51,10 +43,7 @@ at::Tensor with_history_of(const at::Tensor& value, const at::Tensor& other) {
 }
 
 const RecordedCall::Given* given_of(const RecordedCall* call, ValueId id) {
-  if (call == nullptr) return nullptr;
-  const auto found = std::find_if(call->given.begin(), call->given.end(),
-                                  [&](const RecordedCall::Given& given) { return given.value == id; });
-  return found != call->given.end() ? &*found : nullptr;
+  return call != nullptr ? call->find(id) : nullptr;
 }
 
 // Running statistics are written, and what else the operator gives in training does not depend on them: those of the
@@ -135,10 +124,11 @@ struct RecordedForward::Function {
   at::Tensor read(std::unordered_map<ValueId, at::Tensor>& local, graph::NodeId at, ValueId id,
                   const NodePtr& self) const {
     if (const auto found = local.find(id); found != local.end()) return found->second;
-    const RecordedCall::Given* const given = given_of(call_of(*record, at), id);
+    const RecordedCall::Given* const given = given_of(record->call_of(at), id);
     if (given == nullptr || given->history == id) return outside(id, self);
-    const at::Tensor plain = outside(id, self).detach();
-    return given->history.valid() ? with_history_of(plain, outside(given->history, self)) : plain;
+    if (!given->history.valid()) return outside(id, self).detach();
+    if (!around.contains(id)) return outside(given->history, self);  // which it stands for
+    return with_history_of(outside(id, self).detach(), outside(given->history, self));
   }
 
   at::Tensor outside(ValueId id, const NodePtr& self) const {
@@ -162,7 +152,8 @@ struct RecordedForward::Function {
     if (given.size() != what->given.size()) cannot("a function of Python's in autograd's record cannot be done again");
     for (size_t i = 0; i < given.size(); ++i) {
       const std::optional<ValueId> id = what->given[i];
-      if (given[i].defined() && !id) cannot("a gradient arrives at a function of Python's where none did before");
+      if (given[i].defined() && !id && what->kind == Kind::Node)
+        cannot("a gradient arrives at a custom function where none did before");
       if (id) local[*id] = given[i].defined() ? given[i] : zeros_of(*id);
     }
     const AboveAutograd recording;
@@ -176,7 +167,12 @@ struct RecordedForward::Function {
         if (results[i].defined()) local[node.results[i]] = results[i];
     }
     variable_list out;
-    for (const auto& made : what->made) {
+    for (size_t i = 0; i < what->made.size(); ++i) {
+      const std::optional<ValueId>& made = what->made[i];
+      if (what->kind != Kind::Node && i < given.size() && (!what->given.at(i) || !given[i].defined())) {
+        out.push_back(given[i]);  // of which the hook has seen nothing
+        continue;
+      }
       const bool own = made && local.contains(*made);
       out.push_back(!made ? at::Tensor() : own ? local.at(*made) : outside(*made, self));
       // What a function that is marked so computes, it computes under no_grad().
@@ -250,6 +246,7 @@ RecordedForward::RecordedForward(std::shared_ptr<const graph::Graph> graph, cons
     const auto& list = leaf.home == OutputSpec::Kind::Input ? graph_->inputs : graph_->constants;
     leaves_.push_back(values_[list[leaf.position].index]);
   }
+  find_recorded();
 }
 
 std::vector<ValueId> RecordedForward::wanted() const {
@@ -268,7 +265,7 @@ std::vector<ValueId> RecordedForward::wanted() const {
     for (const graph::NodeId id : function.order) {
       const graph::Node& node = graph_->node(id);
       graph::Graph::for_each_value(node.args, [&](const ValueId& v) { outside(v); });
-      if (const RecordedCall* call = call_of(*backward_.record, id))
+      if (const RecordedCall* call = backward_.record->call_of(id))
         for (const RecordedCall::Given& given : call->given)
           if (given.history.valid()) outside(given.history);
       made.insert(node.results.begin(), node.results.end());
@@ -300,7 +297,7 @@ std::vector<graph::NodeId> RecordedForward::needed(std::vector<bool>& read) cons
     out.push_back(id);
     const graph::Node node = without_statistics(whole);
     graph::Graph::for_each_value(node.args, [&](const ValueId& v) { read[v.index] = true; });
-    if (const RecordedCall* call = call_of(*backward_.record, id))
+    if (const RecordedCall* call = backward_.record->call_of(id))
       for (const RecordedCall::Given& given : call->given)
         if (given.history.valid() && read[given.value.index]) read[given.history.index] = true;
   }
@@ -313,7 +310,12 @@ at::Tensor RecordedForward::argument(const RecordedCall* call, ValueId id) const
   if (!value.defined()) cannot("a value that was not kept");
   if (call == nullptr) return value;
   const RecordedCall::Given* const given = given_of(call, id);
-  if (given == nullptr || !call->recorded) return value;
+  const bool is_recorded = recorded_.contains(call);
+  if (given == nullptr || (!call->recorded && !is_recorded)) return value;
+  if (!given->history.valid() && is_recorded && graph_->value(id).kind == graph::Value::Kind::Result) {
+    const RecordedCall* const made_by = backward_.record->call_of(graph_->value(id).node);
+    if (made_by != nullptr && recorded_.contains(made_by)) return value;
+  }
   if (!given->history.valid()) return value.requires_grad() ? value.detach() : value;
   const at::Tensor& history = values_[given->history.index];
   if (depends_[id.index] && (!history.defined() || !history.requires_grad()))
@@ -321,12 +323,27 @@ at::Tensor RecordedForward::argument(const RecordedCall* call, ValueId id) const
   return given->history == id || !history.requires_grad() ? value : with_history_of(value, history);
 }
 
-// Gradients of its results come from a function of ours, inside of which nothing was recorded.
-bool RecordedForward::is_of_steps(const graph::Node& node) const {
-  static const graph::OpId steps = graph::op_id("cresset::recurrent_steps");
-  bool found = node.op == steps;
-  graph::Graph::for_each_value(node.args, [&](const ValueId& v) { found |= of_steps_.contains(v); });
-  return found;
+// What C++ functions of autograd's compute, they compute where nothing is recorded; operators have derivatives of their
+// own. Not so functions of Python's, and what the program computes under no_grad().
+void RecordedForward::find_recorded() {
+  const AutogradRecord& record = *backward_.record;
+  std::unordered_set<ValueId> of_python;
+  for (const RecordedFunction& function : record.functions)
+    for (const auto& v : function.results)
+      if (v && function.kind == Kind::Node) of_python.insert(*v);
+  std::vector<ValueId> left = record.roots;
+  for (const RecordedCall& call : record.calls)
+    for (const RecordedCall::Given& given : call.given)
+      if (given.history.valid() && !call.is_backward) left.push_back(given.history);
+  while (!left.empty()) {
+    const ValueId v = left.back();
+    left.pop_back();
+    if (of_python.contains(v) || graph_->value(v).kind != graph::Value::Kind::Result) continue;
+    const RecordedCall* const call = record.call_of(graph_->value(v).node);
+    if (call == nullptr || call->recorded || call->is_backward || !recorded_.insert(call).second) continue;
+    for (const RecordedCall::Given& given : call->given)
+      if (!given.history.valid()) left.push_back(given.value);
+  }
 }
 
 void RecordedForward::run_steps(const graph::Node& node) {
@@ -343,17 +360,14 @@ void RecordedForward::run_steps(const graph::Node& node) {
                                           args.at(3).toTensor(), optional(4), kind, std::get<bool>(node.args.at(6)));
   values_[node.results.at(0).index] = out;
   values_[node.results.at(1).index] = kept;
-  if (kept.defined()) of_steps_.insert(node.results[1]);
 }
 
 void RecordedForward::run_node(graph::NodeId id) {
   static const graph::OpId steps = graph::op_id("cresset::recurrent_steps");
   const graph::Node node = without_statistics(graph_->node(id));
-  const bool is_of_steps = this->is_of_steps(node);
-  const RecordedCall* const call = is_of_steps ? nullptr : call_of(*backward_.record, id);
+  const RecordedCall* const call = backward_.record->call_of(id);
   if (node.op == steps) return run_steps(node);
-  if (is_of_steps) of_steps_.insert(node.results.begin(), node.results.end());
-  const at::AutoGradMode mode(call == nullptr || call->recorded);
+  const at::AutoGradMode mode(call == nullptr || call->recorded || recorded_.contains(call));
   std::vector<at::Tensor> results = run_recorded(*graph_, node, [&](ValueId v) { return argument(call, v); }, integer_);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) continue;
@@ -422,7 +436,7 @@ std::shared_ptr<RecordedForward::Function> RecordedForward::bound(const Recorded
   };
   for (const graph::NodeId id : what.order) {
     graph::Graph::for_each_value(graph_->node(id).args, [&](const ValueId& v) { add(v); });
-    if (const RecordedCall* call = call_of(*backward_.record, id))
+    if (const RecordedCall* call = backward_.record->call_of(id))
       for (const RecordedCall::Given& given : call->given)
         if (given.history.valid()) add(given.history);
   }

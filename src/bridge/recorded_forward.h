@@ -40,7 +40,7 @@ class RecordedForward {
   std::vector<graph::NodeId> needed(std::vector<bool>& read) const;
   std::vector<graph::ValueId> wanted() const;
   void run_node(graph::NodeId id);
-  bool is_of_steps(const graph::Node& node) const;
+  void find_recorded();
   void run_steps(const graph::Node& node);
   at::Tensor argument(const RecordedCall* call, graph::ValueId id) const;
   void give_history(graph::ValueId id);
@@ -53,7 +53,7 @@ class RecordedForward {
   const std::vector<bool>& depends_;
   const IntegerOf integer_;
   std::vector<at::Tensor> values_;                              // by ValueId
-  std::unordered_set<graph::ValueId> of_steps_;                 // read of what a recurrent layer keeps
+  std::unordered_set<const RecordedCall*> recorded_;            // though they were called where nothing is
   std::vector<at::Tensor> leaves_;                              // by position in Backward::leaves
   std::unordered_map<const RecordedFunction*, NodePtr> nodes_;  // of custom functions
 };

@@ -437,7 +437,7 @@ def whole_step_with_ddp(compile):
 @program("ddp")
 def whole_step_with_ddp_and_buffers(compile):
     model = DistributedDataParallel(Net(buffers=True))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     @compile
     def step(x):
