@@ -10,7 +10,8 @@
 #include <functional>
 #include <vector>
 
-#include "codegen/codegen.h"
+#include "codegen/cpu/cpu_backend.h"
+#include "codegen/cpu/host_kernel.h"
 #include "loop/kernel.h"
 
 using namespace cresset;
@@ -177,9 +178,9 @@ void run(Case& c, int compiles) {
   double compile_ms = 1e9;
   std::shared_ptr<const codegen::CompiledKernel> compiled;
   for (int k = 0; k < compiles; ++k) {
-    codegen::CpuCodegen::get().clear_memory_cache();
-    compile_ms = std::min(compile_ms,
-                          1e3 * cpu_seconds([&] { compiled = (*codegen::CpuCodegen::get().compile({&c.kernel}))[0]; }));
+    codegen::cpu::CpuBackend::get().clear_memory_cache();
+    compile_ms = std::min(
+        compile_ms, 1e3 * cpu_seconds([&] { compiled = (*codegen::cpu::CpuBackend::get().compile({&c.kernel}))[0]; }));
   }
   std::vector<int64_t> symbols;
   for (loop::VarId var : c.kernel.size_symbols()) symbols.push_back(c.symbols.at(var));
@@ -189,12 +190,13 @@ void run(Case& c, int compiles) {
     buffers.push_back(buffer.data());
     bytes += static_cast<int64_t>(buffer.size()) - 64;
   }
-  std::vector<char> scratch(static_cast<size_t>(compiled->scratch_bytes(symbols.data())) + 64);
+  const codegen::cpu::HostKernel& kernel = codegen::cpu::HostKernel::from(*compiled);
+  const auto numbers = kernel.numbers(symbols.data());
+  std::vector<char> scratch(static_cast<size_t>(numbers[codegen::cpu::kScratchBytes]) + 64);
   double best = 1e9;
   for (int k = 0; k < 15; ++k)
     best = std::min(best, seconds([&] {
-                      compiled->fn()(buffers.data(), symbols.data(), 0, compiled->work_items(symbols.data()),
-                                     scratch.data());
+                      kernel.fn()(buffers.data(), symbols.data(), 0, numbers[codegen::cpu::kWorkItems], scratch.data());
                     }));
   fmt::print("{:14} {:5} x {:5}: {:8.3f} ns/element {:7.2f} GB/s  compile {:6.2f} ms\n", c.name, c.rows, c.cols,
              best * 1e9 / static_cast<double>(c.rows * c.cols), static_cast<double>(bytes) / best * 1e-9, compile_ms);
@@ -204,10 +206,10 @@ void run(Case& c, int compiles) {
 
 int main(int argc, char** argv) {
   if (argc > 1) math_library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
-  codegen::CpuOptions options;
+  codegen::cpu::CpuOptions options;
   options.resolver = math_library != nullptr ? resolve : nullptr;
   options.from_disk_cache = false;
-  codegen::CpuCodegen::get().configure(options);
+  codegen::cpu::CpuBackend::get().configure(options);
   std::vector<std::unique_ptr<Case>> cases;
   cases.push_back(add(512, 256));  // in the second-level cache
   cases.push_back(add(4096, 1024));

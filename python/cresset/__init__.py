@@ -8,7 +8,9 @@ One compilation serves every shape; what cannot be captured runs eagerly. See th
 
 import torch as _torch  # loads libtorch, which the native module links against
 
-from . import _environment  # before anything reads a variable
+from . import _environment  # before anything reads a variable  # noqa: F401
+
+# isort: split
 from . import _capture_patches as _patches  # what captures put in place: the first one finds it loaded
 from ._api import (
     CaptureError,

@@ -22,7 +22,11 @@ _DECORATORS = ("contextlib.py", "functools.py", "typing_extensions.py", "warning
 
 
 class Missing(Exception):
-    """This release of torch has no such name, or another object stands there."""
+    """This release of torch has no such name."""
+
+
+class Replaced(Missing):
+    """The user has put another function there, which is called as it is."""
 
 
 def capability(what):
@@ -31,6 +35,8 @@ def capability(what):
     def decorate(function):
         try:
             function()
+        except Replaced as replaced:
+            logging.getLogger("cresset").info("%s: cresset does without, as %s", what, replaced)
         except Missing as missing:
             logging.getLogger("cresset").warning("%s: cresset does without, as %s", what, missing)
         return function
@@ -93,7 +99,7 @@ def own(owner, name):
         found = getattr(found, "__wrapped__", None)
         if found is None:
             where = getattr(owner, "__qualname__", getattr(owner, "__name__", owner))
-            raise Missing(f"another function stands in the place of {where}.{name}")
+            raise Replaced(f"another function stands in the place of {where}.{name}")
     return found
 
 

@@ -45,19 +45,4 @@ class ArenaPool {
   Stats stats_;
 };
 
-// A block held for a scope.
-class ArenaLease {
- public:
-  ArenaLease(size_t bytes, uint64_t preferred) : block_(ArenaPool::get().acquire(bytes, preferred)) {}
-  ~ArenaLease() {
-    if (block_.bytes != 0) ArenaPool::get().release(block_);
-  }
-  ArenaLease(const ArenaLease&) = delete;
-  ArenaLease& operator=(const ArenaLease&) = delete;
-  const ArenaBlock& block() const { return block_; }
-
- private:
-  ArenaBlock block_;
-};
-
 }  // namespace cresset::bridge

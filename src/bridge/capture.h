@@ -165,7 +165,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::optional<std::vector<sym::ExprId>> symbolic_elements(graph::ValueId value);
   // What nonzero gives of the mask, if that was asked for.
   std::optional<graph::ValueId> nonzero_of(graph::ValueId mask) const;
-  // Whether `found` is what nonzero gives of the mask.
   bool is_nonzero_of(graph::ValueId found, graph::ValueId mask) const { return nonzero_of(mask) == found; }
   // Assumed from now on, and checked when the program runs.
   void state(sym::ExprId condition, std::string message);
@@ -176,8 +175,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // captured program is then guarded by that number.
   at::Scalar read_number(graph::ValueId value);
   bool reads_data() const { return !data_reads_.empty(); }
-  // Where the inputs' sizes and other numbers come from.
-  const std::vector<SymbolBinding>& symbols() const { return symbols_; }
+  const std::vector<SymbolBinding>& symbols() const { return symbols_; }  // where sizes and other numbers come from
   // Whether the program may catch what an operator raises where it stands. May be empty: it may not.
   std::function<bool()> may_be_caught;
   // The operator that ended the capture was given arguments whose types and sizes do not fit.
@@ -234,16 +232,13 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Runs a finished capture operator by operator on the tensors it was captured with: for programs that run once.
   std::vector<at::Tensor> interpret(Captured& captured);
   static void settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real);
-  const std::vector<at::Tensor>& inputs() const {
-    return real_inputs_;
-  }  // aliases of guests, or the tensors themselves
-  void forget_inputs();  // when all that was captured has run
+  const std::vector<at::Tensor>& inputs() const { return real_inputs_; }  // of guests: aliases
+  void forget_inputs();                                                   // when all that was captured has run
   void count_writes(int times) const;  // -1: the versions of what was written are those of before
   // The operator at which the capture ended, done for real, gave these: autograd noted it with symbolic sizes.
   void settle_native_results(const std::vector<at::Tensor>& results) const;
 
-  // Trace tensors made so far.
-  uint64_t serial() const { return serial_; }
+  uint64_t serial() const { return serial_; }  // trace tensors made so far
   struct Done {
     size_t writes = 0, storages = 0, draws = 0;
   };

@@ -221,7 +221,12 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
 void CaptureCall::functional() {
   static const graph::OpId lift = graph::op_id("aten::lift");
   if (entry_.functional == lift) return finish_with(argument(0).toTensor());  // which it gives back
-  if (is_hidden_view()) return view();
+  if (is_hidden_view()) {
+    // To autograd it is new, and has a history of its own: an alias of an argument has none in a program's results.
+    if (argument(0).toTensor().requires_grad() && capture_.is_callers(*TraceTensor::from(stand_in(0))))
+      abort_capture(entry_.name + " of a tensor of the caller's that wants gradients");
+    return view();
+  }
   if (strided_copy()) return;
   if (count_ == 2 && argument(0).isTensor() && is_copy_of_read(entry_.functional, argument(0).toTensor(), argument(1)))
     return finish_with(capture_.make_result(value_of(capture_, argument(0).toTensor())));

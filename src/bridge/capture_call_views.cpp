@@ -1,20 +1,12 @@
 #include <c10/core/InferenceMode.h>
 
 #include "bridge/capture_call.h"
-#include "bridge/capture_kernel.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
 #include "ops/op_def.h"
 #include "ops/view_slice.h"
 
 namespace cresset::bridge {
-namespace {
-
-thread_local int64_t lists_made = 0;
-
-}  // namespace
-
-int64_t lists_by_size() { return lists_made; }
 
 using graph::Arg;
 using graph::ValueId;
@@ -258,7 +250,6 @@ void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
   c10::List<at::Tensor> out;
   if (entry_.functional == unbind) {
     const size_t d = checked_dim(parent, args[1]);
-    lists_made += capture_.env().pool().is_const(capture_.env().simplify(parent.type().sizes[d])) ? 0 : 1;
     const int64_t n = pin(parent.type().sizes[d]);
     for (int64_t i = 0; i < n; ++i) out.push_back(select(parent, args[0], d, pool.constant(i)));
   } else if (entry_.functional == split || entry_.functional == split_sizes || entry_.functional == unsafe ||

@@ -63,7 +63,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   if (!view && recorded && trace.chain() != nullptr) spec.within = trace.chain()->within;
   spec.conjugated = view ? view->conjugated : trace.is_conj();
   spec.negated = view ? view->negated : trace.is_neg();
-  if (!view) spec.value = trace.value, spec.notes = notes_;
+  spec.value = trace.value, spec.notes = notes_;
   return spec;
 }
 

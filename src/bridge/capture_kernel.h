@@ -9,7 +9,4 @@ void register_capture_kernels();
 // That, and what else capturing needs of the process: called as each capture begins.
 void install_capture_kernels();
 
-// How many lists of tensors this thread's captures have made that a symbolic size gave their length: rows of a tensor.
-int64_t lists_by_size();
-
 }  // namespace cresset::bridge

@@ -8,7 +8,7 @@
 #include "bridge/arena.h"
 #include "bridge/executor_context.h"
 #include "bridge/result_memory.h"
-#include "codegen/codegen.h"
+#include "codegen/cpu/cpu_backend.h"
 
 namespace cresset::bridge {
 namespace {
@@ -89,9 +89,9 @@ void Executor::drop_contexts() {
 
 void configure_codegen() {
   static const bool once = [] {
-    codegen::CpuOptions options;
+    codegen::cpu::CpuOptions options;
     options.resolver = find_symbol;
-    codegen::CpuCodegen::get().configure(options);
+    codegen::cpu::CpuBackend::get().configure(options);
     return true;
   }();
   static_cast<void>(once);

@@ -13,6 +13,7 @@
 #include "bridge/empty_strides.h"
 #include "bridge/executor_context.h"
 #include "bridge/frozen_weights.h"
+#include "bridge/thread_pool.h"
 
 namespace cresset::bridge {
 
@@ -21,8 +22,6 @@ using runtime::Home;
 using runtime::TensorId;
 
 namespace {
-
-constexpr int64_t kAlignment = 64;
 
 // Calls f(TensorId) for every tensor that an extern call reads.
 template <class F>
@@ -58,12 +57,24 @@ int64_t extent(const BoundSlot& slot) {
   return (last + 1) * static_cast<int64_t>(c10::elementSize(slot.dtype));
 }
 
+// Where the program's own memory is. A program without any may be on any device.
+c10::Device device_of(const runtime::Program& program) {
+  for (const runtime::TensorSlot& slot : program.tensors)
+    if (slot.home == Home::Arena || slot.home == Home::Fresh || slot.home == Home::Extern) return to_torch(slot.device);
+  return c10::Device(c10::kCPU);
+}
+
 }  // namespace
 
 BoundContext::BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
                            c10::ArrayRef<int64_t> symbols, FrozenWeights* frozen)
-    : program_(program), constants_(constants), frozen_(frozen), symbols_(symbols.begin(), symbols.end()) {
+    : program_(program),
+      constants_(constants),
+      frozen_(frozen),
+      memory_(DeviceMemory::of(device_of(program))),
+      symbols_(symbols.begin(), symbols.end()) {
   const c10::InferenceMode ordinary_tensors(false);
+  launching_.run_on_threads = run_on_threads;
   sizes_.resize(program.sizes.output_count());
   program.sizes.run(symbols_.data(), sizes_.data());
   slots_.resize(program.tensors.size());
@@ -197,8 +208,7 @@ void BoundContext::plan_storages() {
     if (root.storage == nullptr) {
       const auto& [low, high] = range[slots_[i].root];
       root.storage_shift = low;
-      root.storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), high - low,
-                                                           at::DataPtr(nullptr, at::kCPU), nullptr, false);
+      root.storage = memory_.borrow(static_cast<size_t>(high - low));
     }
     make_wrapper(i);
   }
@@ -210,10 +220,7 @@ void BoundContext::make_wrapper(uint32_t index) {
   const int64_t bytes = slot.byte_offset - root.storage_shift;
   const auto element = static_cast<int64_t>(c10::elementSize(slot.dtype));
   CRESSET_CHECK(bytes % element == 0, "a view starts inside an element of its dtype");
-  auto impl = c10::make_intrusive<c10::TensorImpl>(
-      c10::Storage(root.storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(slot.dtype));
-  impl->set_sizes_and_strides(slot.sizes, slot.strides, bytes / element);
-  slot.wrapper = at::Tensor(std::move(impl));
+  slot.wrapper = memory_.over(root.storage, slot.sizes, slot.strides, bytes / element, slot.dtype);
   slot.tensor = &slot.wrapper;
 }
 
@@ -225,16 +232,14 @@ void BoundContext::bind_steps() {
     buffers += launch->buffers.size();
     symbols += launch->symbols.size();
   }
-  launch_buffers_.resize(buffers);  // never resized again: kernels' arguments point into these
-  launch_symbols_.resize(symbols);
-  void** buffer = launch_buffers_.data();
-  int64_t* symbol = launch_symbols_.data();
+  params_.resize(runtime::ParamBlock::size(buffers, symbols));  // never resized again: kernels read these
+  std::byte* params = params_.data();
   steps_.reserve(program_.steps.size());
   uint32_t position = 0;
   for (const runtime::Step& step : program_.steps) {
     if (const auto* launch = std::get_if<runtime::Launch>(&step)) {
       steps_.push_back({StepKind::Launch, static_cast<uint32_t>(launches_.size()), 0, 0, 0, 0, position});
-      bind_launch(*launch, buffer, symbol);
+      params = bind_launch(*launch, params);
     } else if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
       steps_.push_back({StepKind::Extern, static_cast<uint32_t>(externs_.size())});
       externs_.push_back(bind_extern_call(*call, *this));
@@ -249,19 +254,16 @@ void BoundContext::bind_steps() {
   }
 }
 
-void BoundContext::bind_launch(const runtime::Launch& launch, void**& buffer, int64_t*& symbol) {
-  const codegen::CompiledKernel& kernel = *program_.kernels[launch.kernel];
-  BoundLaunch bound{kernel.fn(), buffer, symbol, 0, 0, 0, steps_.back().position, {}};
-  for (const TensorId id : launch.buffers) {
-    BoundRoot& root = roots_[slots_[id.index].root];
-    root.listeners.emplace_back(buffer, slots_[id.index].byte_offset);
-    ++buffer;
+std::byte* BoundContext::bind_launch(const runtime::Launch& launch, std::byte* params) {
+  const runtime::ParamBlock block{params, static_cast<uint32_t>(launch.buffers.size()),
+                                  static_cast<uint32_t>(launch.symbols.size())};
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    const BoundSlot& slot = slots_[launch.buffers[i].index];
+    roots_[slot.root].listeners.emplace_back(block.buffer(i), slot.byte_offset);
   }
-  for (const runtime::SizeRef ref : launch.symbols) *symbol++ = size(ref);
-  bound.items = kernel.work_items(bound.symbols);
-  bound.cost = bound.items * kernel.item_cost(bound.symbols);
-  bound.scratch_bytes = (kernel.scratch_bytes(bound.symbols) + kAlignment - 1) / kAlignment * kAlignment;
-  launches_.push_back(bound);
+  for (size_t i = 0; i < launch.symbols.size(); ++i) *block.symbol(i) = size(launch.symbols[i]);
+  launches_.push_back({program_.kernels[launch.kernel]->bind(block), steps_.back().position, {}});
+  return params + runtime::ParamBlock::size(launch.buffers.size(), launch.symbols.size());
 }
 
 void BoundContext::bind_copy(const runtime::Copy& copy) {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "bridge/arena.h"
+#include "bridge/device_memory.h"
 #include "bridge/result_memory.h"
 #include "runtime/arena_plan.h"
 #include "runtime/program.h"
@@ -83,7 +83,7 @@ class BoundContext {
   // `result` is what the slot holds from now on: its memory takes the planned memory's place when sizes and strides
   // agree, otherwise it is copied. `op` is named in errors.
   void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);
-  int threads() const { return threads_; }
+  int threads() const { return launching_.host_threads; }
   // Where the tensor is a constant that stays as it is: what keeps it in the layouts of libraries. nullptr otherwise.
   FrozenWeights* frozen(runtime::TensorId id) const;
   // Of such a tensor: tells it from others of the program.
@@ -91,10 +91,7 @@ class BoundContext {
 
  private:
   struct BoundLaunch {
-    codegen::KernelFn fn;
-    void** buffers;
-    const int64_t* symbols;
-    int64_t items, cost, scratch_bytes;  // of one thread: a multiple of 64
+    std::unique_ptr<runtime::BoundKernel> kernel;
     uint32_t position;
     std::optional<runtime::ArenaPlan::Place> scratch;  // none: behind the arena
   };
@@ -114,7 +111,7 @@ class BoundContext {
   // Binding (executor_bind.cpp).
   void bind_slot(uint32_t index);
   void bind_steps();
-  void bind_launch(const runtime::Launch& launch, void**& buffer, int64_t*& symbol);
+  std::byte* bind_launch(const runtime::Launch& launch, std::byte* params);  // returns what is left of the block
   void bind_copy(const runtime::Copy& copy);
   void bind_extern(const runtime::ExternCall& call);
   void find_drops();
@@ -148,7 +145,6 @@ class BoundContext {
   void allocate_fresh(uint32_t begin, uint32_t end);
   void allocate_host(uint32_t host);
   void place_scratch();
-  int threads_for(const BoundLaunch& launch) const;
   void run_step(const BoundStep& step);
   void run_launch(const BoundLaunch& launch);
   void run_copy(const BoundCopy& copy);
@@ -160,13 +156,14 @@ class BoundContext {
   const runtime::Program& program_;
   const std::vector<at::Tensor>& constants_;
   FrozenWeights* const frozen_;
+  const DeviceMemory& memory_;
+  runtime::LaunchContext launching_;  // of the call that runs
   std::vector<int64_t> symbols_, sizes_;
   std::vector<BoundSlot> slots_;
   std::vector<BoundRoot> roots_;  // by slot index; unused for views
   std::vector<uint32_t> arena_roots_, owners_;
   std::vector<bool> tensor_needed_;
-  std::vector<void*> launch_buffers_;
-  std::vector<int64_t> launch_symbols_;
+  std::vector<std::byte> params_;  // of all launches
   std::vector<BoundLaunch> launches_;
   std::vector<std::unique_ptr<ExternKernel>> externs_;
   std::vector<BoundCopy> copies_;
@@ -188,7 +185,6 @@ class BoundContext {
   int scratch_threads_ = 0;       // that scratch was placed for
   uint64_t last_arenas_[3] = {};  // by part
   char* arena_bases_[3] = {};
-  int threads_ = 1;
   ContextStats stats_;
 };
 

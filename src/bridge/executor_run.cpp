@@ -1,5 +1,4 @@
 // Running a bound context: patch addresses, walk the tape.
-#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
@@ -24,15 +23,8 @@ namespace {
 using runtime::Home;
 using runtime::TensorId;
 
-constexpr int64_t kElementsPerThread = 32768;  // below this a thread costs more than it brings
-
 char* element_zero(const at::Tensor& tensor) {
   return static_cast<char*>(const_cast<void*>(tensor.unsafeGetTensorImpl()->data()));
-}
-
-at::Tensor allocate(const BoundSlot& slot) {
-  const PlaceResults no_places;  // it lives on: bytes that are free for the moment are for others
-  return at::Tensor(at::detail::empty_strided_cpu(slot.sizes, slot.strides, slot.dtype));
 }
 
 // Whether a tensor's strides address the same elements as the slot's.
@@ -58,26 +50,6 @@ void check_result(const at::Tensor& result, const BoundSlot& slot, std::string_v
                             c10::toString(slot.dtype)));
 }
 
-// A call's arena, of which torch's memory profiler is told: its allocators know nothing of it.
-class ReportedArena {
- public:
-  ReportedArena(size_t bytes, uint64_t preferred)
-      : lease_(bytes, preferred), bytes_(c10::memoryProfilingEnabled() ? static_cast<int64_t>(bytes) : 0) {
-    report(bytes_);
-  }
-  ~ReportedArena() { report(-bytes_); }
-  ReportedArena(const ReportedArena&) = delete;
-  ReportedArena& operator=(const ReportedArena&) = delete;
-  const ArenaBlock& block() const { return lease_.block(); }
-
- private:
-  void report(int64_t bytes) const {
-    if (bytes != 0) c10::reportMemoryUsageToProfiler(lease_.block().data, bytes, 0, 0, c10::Device(c10::kCPU));
-  }
-  const ArenaLease lease_;
-  const int64_t bytes_;
-};
-
 }  // namespace
 
 void BoundContext::set_root(uint32_t index, char* base) {
@@ -85,8 +57,7 @@ void BoundContext::set_root(uint32_t index, char* base) {
   if (root.base == base) return;
   root.base = base;
   for (const auto& [where, offset] : root.listeners) *where = base + offset;
-  if (root.storage != nullptr)
-    root.storage->set_data_ptr_noswap(at::DataPtr(base + root.storage_shift, c10::Device(at::kCPU)));
+  if (root.storage != nullptr) memory_.point(*root.storage, base + root.storage_shift);
 }
 
 void BoundContext::bind_call(c10::ArrayRef<at::Tensor> inputs) {
@@ -130,7 +101,7 @@ const at::Tensor& BoundContext::planned(TensorId id) {
   if (slot.home == Home::Arena) {
     set_root(id.index, arena_place(id.index));
   } else if (slot.home == Home::Fresh && !root.owner.defined()) {
-    root.owner = allocate(slot);
+    root.owner = memory_.allocate(slot.sizes, slot.strides, slot.dtype);
     slot.tensor = &root.owner;
     set_root(id.index, element_zero(root.owner));
   }
@@ -207,7 +178,7 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   // What is continued is written to: nobody else may hold it.
   const bool shared = roots_[id.index].heir != TensorId::kNone && result.storage().use_count() != 1;
   if (!agrees || shared || !owns_memory(result)) {
-    at::Tensor copy = allocate(slot);
+    at::Tensor copy = memory_.allocate(slot.sizes, slot.strides, slot.dtype);
     copy_elements(copy, result);
     result = std::move(copy);
     ++stats_.restride_copies;
@@ -222,19 +193,14 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   if (slot.home == Home::Fresh) slot.tensor = &roots_[last].owner;
 }
 
-int BoundContext::threads_for(const BoundLaunch& launch) const {
-  const int64_t most = std::min<int64_t>(threads_, launch.items);
-  return static_cast<int>(std::clamp<int64_t>(launch.cost / kElementsPerThread, 1, std::max<int64_t>(most, 1)));
-}
-
 // Kernels' scratch lies where nothing is alive while they run, if there is room; else behind the arena.
 void BoundContext::place_scratch() {
-  if (scratch_threads_ == threads_) return;
-  scratch_threads_ = threads_;
+  if (scratch_threads_ == launching_.host_threads) return;
+  scratch_threads_ = launching_.host_threads;
   scratch_bytes_ = 0;
   arena_end_ = plan_.end;
   for (BoundLaunch& launch : launches_) {
-    const int64_t bytes = launch.scratch_bytes * threads_for(launch);
+    const int64_t bytes = launch.kernel->scratch_bytes(launching_);
     launch.scratch.reset();
     for (const runtime::ArenaPlan::Gap& gap : plan_.gaps(launch.position))
       if (bytes != 0 && gap.bytes >= bytes) launch.scratch = gap.place;
@@ -245,27 +211,7 @@ void BoundContext::place_scratch() {
 }
 
 void BoundContext::run_launch(const BoundLaunch& launch) {
-  const int threads = threads_for(launch);
-  char* const scratch = launch.scratch ? address(*launch.scratch) : arena_bases_[0] + plan_.arena();
-  if (threads == 1) {
-    if (launch.items > 0) launch.fn(launch.buffers, launch.symbols, 0, launch.items, scratch);
-    return;
-  }
-  struct Job {
-    const BoundLaunch& launch;
-    char* scratch;
-    int64_t scratch_stride, chunk;
-  } job{launch, scratch, launch.scratch_bytes, (launch.items + threads - 1) / threads};
-  run_on_threads(
-      threads,
-      [](void* data, int thread) {
-        const Job& job = *static_cast<const Job*>(data);
-        const int64_t begin = thread * job.chunk;
-        const int64_t end = std::min(begin + job.chunk, job.launch.items);
-        if (begin < end)
-          job.launch.fn(job.launch.buffers, job.launch.symbols, begin, end, job.scratch + thread * job.scratch_stride);
-      },
-      &job);
+  launch.kernel->launch(launching_, launch.scratch ? address(*launch.scratch) : arena_bases_[0] + plan_.arena());
 }
 
 void BoundContext::run_copy(const BoundCopy& copy) {
@@ -296,12 +242,12 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
                                                  c10::autocast_dispatch_keyset);
   const ReuseResultMemory reuse;
   const PlaceResults no_places;  // those of a call that runs this program inside it are not ours
-  threads_ = at::in_parallel_region() ? 1 : at::get_num_threads();
+  launching_.host_threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   place_scratch();
-  std::optional<ReportedArena> arenas[3];
+  std::optional<HeldArena> arenas[3];
   const auto take = [&](Part part, int64_t bytes) {
     const auto i = static_cast<size_t>(part);
-    arenas[i].emplace(static_cast<size_t>(bytes), last_arenas_[i]);
+    arenas[i].emplace(memory_, static_cast<size_t>(bytes), last_arenas_[i]);
     bind_arena(part, arenas[i]->block());
   };
   struct AtEnd {
@@ -320,7 +266,7 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
       take(Part::After, plan_.bytes[2]);
     }
     if (step.position >= arena_end_)
-      for (std::optional<ReportedArena>& arena : arenas) arena.reset();
+      for (std::optional<HeldArena>& arena : arenas) arena.reset();
     run_step(step);
   }
   allocate_fresh(fresh_unused_, static_cast<uint32_t>(fresh_.size()));

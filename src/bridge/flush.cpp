@@ -297,10 +297,11 @@ void Capture::flush(const std::string& why) {
 // Autograd's record of this very run stays in the histories of the caller's tensors that it wrote.
 void Capture::settle_written() const {
   std::vector<at::Tensor> written;
-  for (const Storage& storage : storages_)
-    if (storage.home != OutputSpec::Kind::GraphOutput && storage.real.defined() &&
-        gradient_node(storage.real) != storage.gradient_node)
-      written.push_back(storage.real);
+  for (const Storage& storage : storages_) {
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
+    if (storage.version != 0) refresh_history(storage.real);
+    if (gradient_node(storage.real) != storage.gradient_node) written.push_back(storage.real);
+  }
   settle_gradients(written, first_node_);
 }
 

@@ -101,6 +101,7 @@ class MetaCall {
     }
   }
   const graph::Device& device() const { return device_; }
+  bool is_on_trust() const { return !on_meta_ && !must_run(graph::op_name(op_)) && trusts_in_sizes(handle_); }
   // After the operator, run for its sizes, refused zeros: run on ones and identity matrices, then its meta kernel.
   // False: no other way is left.
   bool turn_to_another_way() {
@@ -274,7 +275,7 @@ class GenericRule {
       : capture_(capture),
         call_(capture, op, args),
         exact_(is_unpredictable(graph::op_name(op)) ||
-               (must_run(graph::op_name(op)) && !may_run_often(graph::op_name(op)))) {}
+               (must_run(graph::op_name(op)) && !may_run_often(graph::op_name(op))) || call_.is_on_trust()) {}
 
   uint64_t absent() const { return call_.absent(); }
 

@@ -460,6 +460,35 @@ struct Capture::BackwardPart {
     return why;
   }
 
+  at::Tensor add_tangent(Backward& backward, const at::Tensor& root) {
+    graph::TensorType type = TraceTensor::from(root)->type();
+    // A gradient has an element for each of the result's, though those may lie in one place.
+    type.strides = ops::ShapeContext(*capture.graph_, "the gradient of a result").like_strides(type);
+    backward.tangents.push_back(capture.graph_->add_input(std::move(type), "gradient"));
+    return capture.make_result(backward.tangents.back());
+  }
+
+  std::vector<Backward::Passed> passed(const torch::autograd::edge_list& sources) const {
+    std::vector<Backward::Passed> found = passed_roots(roots, sources);
+    // What arrives where a hook waits depends on who else gives something to it.
+    std::erase_if(found, [&](const Backward::Passed& one) {
+      Node& node = *torch::autograd::impl::gradient_edge(roots[one.root]).function;
+      return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty();
+    });
+    return found;
+  }
+
+  void leave_out_unused(Backward& backward) {
+    std::vector<sym::ExprId> numbers;
+    for (const OutputSpec& spec : backward.gradients) {
+      for (const auto* list : {&spec.sizes, &spec.strides}) numbers.insert(numbers.end(), list->begin(), list->end());
+      if (spec.is_view) numbers.push_back(spec.offset);
+    }
+    drop_unused(*capture.graph_, backward.part, capture.symbols_, numbers);
+    const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
+    std::erase_if(backward.passed, [&](const Backward::Passed& one) { return !computed.contains(one.gradient); });
+  }
+
   void begin() {
     for (const uint32_t i : written) {
       Storage& storage = capture.storages_[i];
@@ -549,13 +578,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   for (const at::Tensor& root : roots) root_values.push_back(value_of(*TraceTensor::from(root)));
   std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
-  for (const at::Tensor& root : roots) {
-    graph::TensorType type = TraceTensor::from(root)->type();
-    // A gradient has an element for each of the result's, though those may lie in one place.
-    type.strides = ops::ShapeContext(*graph_, "the gradient of a result").like_strides(type);
-    backward.tangents.push_back(graph_->add_input(std::move(type), "gradient"));
-    tangents.push_back(make_result(backward.tangents.back()));
-  }
+  for (const at::Tensor& root : roots) tangents.push_back(part.add_tangent(backward, root));
   part.begin();
   Ends ends;
   for (const Leaves::Leaf& leaf : leaves.all) {
@@ -563,12 +586,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     ends.add(leaf.edge, leaf.tensor);
     sources.push_back(leaf.edge);
   }
-  backward.passed = passed_roots(roots, sources);
-  // What arrives where a hook waits depends on who else gives something to it.
-  std::erase_if(backward.passed, [&](const Backward::Passed& passed) {
-    Node& node = *torch::autograd::impl::gradient_edge(roots[passed.root]).function;
-    return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty();
-  });
+  backward.passed = part.passed(sources);
   for (const Backward::Passed& passed : backward.passed)
     sources.push_back(torch::autograd::impl::gradient_edge(roots[passed.root]));
   std::vector<at::Tensor> found;
@@ -626,17 +644,8 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   part.own_gradients(backward, outputs);
   keep_outputs(backward, outputs);
   part.add_writes(backward);
-  std::vector<sym::ExprId> numbers;
-  for (const OutputSpec& spec : backward.gradients) {
-    for (const auto* list : {&spec.sizes, &spec.strides}) numbers.insert(numbers.end(), list->begin(), list->end());
-    if (spec.is_view) numbers.push_back(spec.offset);
-  }
-  drop_unused(*graph_, backward.part, symbols_, numbers);
-  const std::unordered_set<graph::ValueId> computed = computed_in(*graph_, backward.part);
-  std::erase_if(backward.passed, [&](const Backward::Passed& passed) { return !computed.contains(passed.gradient); });
+  part.leave_out_unused(backward);
 }
-
-namespace {}  // namespace
 
 // Results in the memory of others that have gradients, and without.
 void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {

@@ -11,6 +11,7 @@ bool Capture::find_written(std::vector<at::Tensor>& written) {
   for (Storage& storage : storages_) {
     storage.is_root = false;
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
+    if (storage.version != 0) refresh_history(storage.real);  // of a view that was written through another one
     const bool wanted = storage.real.requires_grad();
     const void* node = gradient_node(storage.real);
     if (wanted == storage.required_grad && node == storage.gradient_node) continue;

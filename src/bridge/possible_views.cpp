@@ -47,15 +47,19 @@ bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, co
   return true;
 }
 
+// What was computed lies as arguments do, it is not known as which.
 void Capture::hold_strides(const TraceTensor& tensor) {
   const Storage& storage = storages_[tensor.storage_id().index];
-  if (storage.home != OutputSpec::Kind::Input) return;
-  const graph::TensorType& type = graph_->type(graph_->inputs[storage.position]);
-  const at::Tensor& real = real_inputs_[storage.position];
-  for (size_t d = 0; d < type.rank(); ++d)
-    if (env().hint(type.strides[d]) != real.stride(static_cast<int64_t>(d)))
-      abort_capture("a memory format that dimensions of one element decide");
-  input_layouts_[storage.position].exact = true;
+  if (storage.home == OutputSpec::Kind::Constant) return;
+  const bool is_argument = storage.home == OutputSpec::Kind::Input;
+  for (size_t i = 0; i < real_inputs_.size(); ++i) {
+    if (is_argument && storage.position != i) continue;
+    const graph::TensorType& type = graph_->type(graph_->inputs[i]);
+    for (size_t d = 0; d < type.rank(); ++d)
+      if (env().hint(type.strides[d]) != real_inputs_[i].stride(static_cast<int64_t>(d)))
+        abort_capture("a memory format that dimensions of one element decide");
+    input_layouts_[i].exact = true;
+  }
 }
 
 const PossibleView* Capture::possible_view(uint32_t storage) const {

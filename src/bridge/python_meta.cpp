@@ -18,7 +18,7 @@ namespace {
 // The dispatcher says where each kernel was registered: "Meta: registered at <file>:<line> :: ...", the active first.
 // An operator without a meta kernel is made of others, some of which have theirs in Python.
 bool asks_python(const c10::OperatorHandle& handle) {
-  if (!handle.schema().name().starts_with("aten::")) return false;
+  if (!handle.schema().name().starts_with("aten::") && !handle.schema().name().starts_with("cresset::")) return false;
   std::istringstream lines(handle.dumpState());
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("Meta: ")) return line.find(".py:") != std::string::npos;
@@ -145,9 +145,20 @@ double work_of(Capture& capture, const std::vector<graph::Arg>& args,
 bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, const std::vector<graph::Arg>& args,
                     const graph::Device& device) {
   if (device.kind != graph::DeviceKind::Cpu || !has_cpu_kernel(handle) || !asks_python_for_sizes(handle)) return false;
-  if (handle.schema().returns().empty()) return false;                     // called for an effect
-  if (handle.schema().name().starts_with("aten::_unsafe_")) return false;  // no index is checked
+  if (handle.schema().returns().empty()) return false;                             // called for an effect
+  if (handle.schema().name().starts_with("aten::_unsafe_index")) return false;     // no index is checked
+  if (handle.schema().name().find("backward") != std::string::npos) return false;  // its kernel trusts in sizes
   return work_of(capture, args, [&](sym::ExprId e) { return capture.env().hint_or(e, 1); }) <= kLittleWork;
+}
+
+bool trusts_in_sizes(const c10::OperatorHandle& handle) {
+  const std::string& name = handle.schema().name();
+  if (takes_pivots(handle)) return true;
+  if (!name.starts_with("aten::_") || name.starts_with("aten::_linalg_") || name == "aten::_cdist_forward")
+    return false;
+  const auto& arguments = handle.schema().arguments();
+  return std::count_if(arguments.begin(), arguments.end(),
+                       [](const c10::Argument& argument) { return arg_type(argument) == ArgType::Tensor; }) > 1;
 }
 
 bool takes_pivots(const c10::OperatorHandle& handle) {

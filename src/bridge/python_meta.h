@@ -31,6 +31,10 @@ bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, const s
 double work_of(Capture& capture, const std::vector<graph::Arg>& args, const std::function<int64_t(sym::ExprId)>& value);
 inline constexpr double kLittleWork = 1 << 16;
 
+// Operators that only others of torch's call, and factorizations: sizes that do not belong together are not refused, so
+// they are run for the caller's own alone.
+bool trusts_in_sizes(const c10::OperatorHandle& handle);
+
 // Rows that a factorization has exchanged, counted from 1: libraries trust in that.
 bool takes_pivots(const c10::OperatorHandle& handle);
 

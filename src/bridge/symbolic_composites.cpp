@@ -282,6 +282,20 @@ void require_as_it_is(Capture& capture, const ViewOrCopy::Answers& answers) {
       abort_capture("a tensor that is given as it is for other sizes");
 }
 
+// Of what was computed: operators give rows where a tensor lies in both formats, and formulas of strides do not say so.
+void require_one_format(Capture& capture, const at::Tensor& tensor) {
+  const TraceTensor* trace = TraceTensor::from(tensor);
+  if (trace == nullptr || capture.is_callers(*trace) || trace->type().rank() < 4) return;
+  sym::ExprPool& pool = capture.env().pool();
+  const auto is_wide = [&](sym::ExprId size) { return pool.ne(size, pool.constant(1)); };
+  const std::vector<sym::ExprId>& sizes = trace->type().sizes;
+  sym::ExprId any = is_wide(sizes[2]);
+  for (size_t d = 3; d < sizes.size(); ++d) any = pool.logical_or(any, is_wide(sizes[d]));
+  const sym::ExprId one_format = pool.logical_and(is_wide(sizes[1]), any);
+  if (!capture.env().evaluate(one_format, [] { return current_reason(); }).value_or(false))
+    abort_capture("a memory format that dimensions of one element decide");
+}
+
 // ATen's `to` compares the format that strides suggest with the one that is wanted.
 void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size(), below = stack->size() - count;
@@ -295,7 +309,10 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     if (capture->closed()) return;
     const at::Tensor& self = args[0].toTensor();
-    if (stack->back().toTensor().is_same(self)) require_as_it_is(*capture, choice.answers());
+    if (stack->back().toTensor().is_same(self)) {
+      require_as_it_is(*capture, choice.answers());
+      if (args.back().toMemoryFormat() != at::MemoryFormat::Contiguous) require_one_format(*capture, self);
+    }
     if (capture->is_given_back(self, stack->back().toTensor(), choice)) stack->back() = self;
     return;
   } catch (const CaptureAbort& e) {

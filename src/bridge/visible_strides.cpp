@@ -24,7 +24,8 @@ bool in_rows(sym::ExprPool& pool, const TensorType& type) {
 // Views whose strides may be other ones at a size of 1 than their formula says: dimensions are joined, or repeated.
 struct LooseViews {
   graph::OpId view = graph::op_id("aten::view"), unsafe_view = graph::op_id("aten::_unsafe_view"),
-              reshape_alias = graph::op_id("aten::_reshape_alias"), expand = graph::op_id("aten::expand");
+              reshape_alias = graph::op_id("aten::_reshape_alias"), expand = graph::op_id("aten::expand"),
+              as_dtype = graph::op_id("aten::view.dtype");
   bool joins(graph::OpId op) const { return op == view || op == unsafe_view || op == reshape_alias; }
 };
 const LooseViews& loose_views() {
@@ -52,10 +53,11 @@ class FixedStrides {
     for (const ValueId r : node.results) {
       const auto like = notes_.lies_as.find(r);
       const bool copied = notes_.choices.contains(r);
-      fixed_[r.index] = like != notes_.lies_as.end() ? fixed_[like->second.index]
-                        : copied                     ? false
-                        : asked                      ? is_fixed(node, *def, r)
-                                                     : true;  // nothing says more than the formula
+      fixed_[r.index] = like != notes_.lies_as.end()        ? fixed_[like->second.index]
+                        : copied                            ? false
+                        : asked                             ? is_fixed(node, *def, r)
+                        : node.op == loose_views().as_dtype ? fixed_[std::get<ValueId>(node.args[0]).index]
+                                                            : true;  // nothing says more than the formula
     }
   }
 
@@ -339,6 +341,11 @@ std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& 
                                   numbers_of(scratch, formulas[0].strides)))
       out[0].strides.push_back(scratch.pool().constant(s));
     return out;
+  }
+  if (step.op == loose_views().as_dtype) {
+    const TensorType& had = scratch.type(std::get<ValueId>(args[0]));
+    if (byte_size(had.dtype) != byte_size(formulas[0].dtype)) return std::nullopt;
+    return std::vector<TensorType>{{formulas[0].dtype, had.device, had.sizes, had.strides}};
   }
   const ops::OpDef* def = ops::find(step.op);
   if (def == nullptr || def->shape == nullptr) return std::nullopt;

@@ -92,7 +92,7 @@ class CompiledFunction {
   CaptureRequest request(const ModuleGuards& names, bridge::CaptureTurn& turn);  // names: of parameters
   std::string name() const;
   bool captures_in_vain();
-  void warn_eager(bool& warned, const std::string& why) const;                     // once
+  void warn_eager(bool& warned, const std::string& why) const;  // once
   size_t how_much_is_known() const;
   void note_worth(const Variant& variant, size_t known_before);
   void note_packing();

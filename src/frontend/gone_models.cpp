@@ -19,10 +19,9 @@ std::unordered_set<CompiledFunction*>& live_functions() {
 // How often each of those that may be gone is held by compiled functions.
 using Counts = std::unordered_map<PyObject*, Py_ssize_t>;
 
-// Of a class that a program makes instances of: others are there for good, or die with their modules.
+// Classes and modules are there for good, tensors of torch's own class are the program's.
 bool may_be_gone(PyObject* object) {
-  if (PyFunction_Check(object)) return true;
-  return is_heap_type(Py_TYPE(object)) && !PyType_Check(object) && !PyModule_Check(object) &&
+  return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !PyType_Check(object) && !PyModule_Check(object) &&
          !is_plain_tensor(object) && !is_enum_member(object);
 }
 

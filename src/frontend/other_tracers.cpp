@@ -4,7 +4,10 @@
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
 #include <algorithm>
+#include <string_view>
 
+#include "frontend/code_origin.h"
+#include "frontend/items.h"
 #include "frontend/py_objects.h"
 #include "frontend/transforms.h"
 
@@ -57,6 +60,66 @@ bool hold_stand_ins(PyObject* args, PyObject* kwargs) { return is_stand_in(args,
 
 bool left_to_others(PyObject* frames, PyObject* value) {
   return (traced_by_others() && !inside_transform()) || hold_stand_ins(frames, value);
+}
+
+namespace {
+
+PyObject* mode_key() {
+  static PyObject* const name = PyUnicode_InternFromString("_mode_key");
+  return name;
+}
+
+// A mode that torch has one of: fake tensors, functionalization, tracing into a graph.
+bool is_mode_of_tracer(PyObject* object) {
+  static PyObject* const modes = module_attribute("torch.utils._python_dispatch", "TorchDispatchMode");
+  if (PyObject_TypeCheck(object, (PyTypeObject*)modes) == 0) return false;
+  const PyRef key = PyRef::steal(PyObject_GetAttr(object, mode_key()));
+  if (!key) PyErr_Clear();
+  return key && key.get() != Py_None;
+}
+
+bool holds_tensor(PyObject* object, int depth) {
+  if (is_tensor(object)) return true;
+  if (depth == 0 || (!PyTuple_Check(object) && !PyList_Check(object))) return false;
+  PyObject* const* const items = PySequence_Fast_ITEMS(object);
+  return std::any_of(items, items + PySequence_Fast_GET_SIZE(object),
+                     [&](PyObject* item) { return holds_tensor(item, depth - 1); });
+}
+
+// torch's folders of those who trace.
+bool is_of_tracers(std::string_view file) {
+  for (const std::string_view folder :
+       {"export/", "_export/", "onnx/", "jit/_trace.py", "fx/experimental/proxy_tensor"})
+    if (file.starts_with(folder)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool is_tracer(PyObject* callee, const CressetCall& call) {
+  PyObject* const function = PyMethod_Check(callee) ? PyMethod_GET_FUNCTION(callee) : callee;
+  if (!PyFunction_Check(function)) return false;
+  const std::string_view file = path_in_torch(((PyCodeObject*)PyFunction_GET_CODE(function))->co_filename);
+  if (file.empty()) return false;
+  PyObject* const* const end = call.args + cresset_count_arguments(&call);
+  if (is_of_tracers(file)) return std::any_of(call.args, end, [](PyObject* o) { return holds_tensor(o, 2); });
+  if (!file.starts_with("_subclasses/")) return false;
+  if (PyMethod_Check(callee) && is_mode_of_tracer(PyMethod_GET_SELF(callee))) return true;
+  return std::any_of(call.args, end, is_mode_of_tracer);
+}
+
+bool switches_tracer(const char* called, const CressetCall& call) {
+  const std::string_view name = called;
+  if (!name.starts_with('_')) return false;
+  if (name == "_dispatch_tls_set_dispatch_key_included" || name == "_enable_functionalization") return true;
+  if (name != "_push_on_torch_dispatch_stack" && name != "_set_dispatch_mode") return false;
+  return call.nargs > 0 && is_mode_of_tracer(call.args[0]);
+}
+
+bool is_of_stand_ins(const CressetCall& call) {
+  return std::any_of(call.args, call.args + cresset_count_arguments(&call), [](PyObject* object) {
+    return is_tensor(object) && !is_exact_tensor(object) && _PyType_Lookup(Py_TYPE(object), mode_key()) != nullptr;
+  });
 }
 
 }  // namespace cresset::frontend

@@ -3,7 +3,7 @@
 // callable runs its function plainly there.
 #pragma once
 
-#include <Python.h>
+#include "frontend/eval/hooks.h"
 
 namespace cresset::frontend {
 
@@ -14,5 +14,16 @@ bool traced_by_others();
 bool hold_stand_ins(PyObject* args, PyObject* kwargs);
 // Either, of what follows a break, outside of transforms that the program itself is in.
 bool left_to_others(PyObject* frames, PyObject* value);
+
+// ---- Tracers that a captured program uses itself: their calls are done between two pieces
+
+inline constexpr const char* kTraces = "a tracer of torch's, which sees each operator";
+// Whether a function is a tracer of torch's that is handed tensors (make_fx(f)(x), torch.export.export(m, (x,)),
+// torch.jit.trace), or has to do with a mode of one's (FakeTensorMode.from_tensor).
+bool is_tracer(PyObject* callee, const CressetCall& call);
+// A C function that sets or takes away a tracer's mode, or dispatch keys of this thread.
+bool switches_tracer(const char* name, const CressetCall& call);
+// Whether a C function is given a fake tensor.
+bool is_of_stand_ins(const CressetCall& call);
 
 }  // namespace cresset::frontend

@@ -3,7 +3,6 @@
 #include <bit>
 #include <utility>
 
-#include "bridge/capture_kernel.h"
 #include "bridge/sym_node.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/feedback.h"
@@ -65,7 +64,6 @@ struct Loops {
     int instruction, count;
   };
   bool met = false;
-  int64_t lists = 0;
   std::vector<Decision> decisions;
 };
 thread_local Loops loops;
@@ -127,7 +125,7 @@ bool is_of_many_lengths(const CressetActivation& activation, int64_t length) {
   return note(place, length, threshold::kLengthsOfLoop), false;
 }
 
-void begin_loops() { loops = {.lists = bridge::lists_by_size()}; }
+void begin_loops() { loops = {}; }
 
 void note_loop() { loops.met = true; }
 
@@ -153,6 +151,6 @@ void note_frame(const CressetActivation& activation) {
     std::erase_if(loops.decisions, [&](const Loops::Decision& d) { return d.frame == activation.frame; });
 }
 
-bool met_loops() { return loops.met || loops.lists != bridge::lists_by_size(); }
+bool met_loops() { return loops.met; }
 
 }  // namespace cresset::frontend

@@ -20,6 +20,7 @@
 #include "frontend/left_to_autograd.h"
 #include "frontend/left_whole.h"
 #include "frontend/of_type.h"
+#include "frontend/other_tracers.h"
 #include "frontend/outsiders.h"
 #include "frontend/pins.h"
 #include "frontend/plain_operators.h"
@@ -73,7 +74,8 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   if (wrapped != nullptr && existed(call.callable)) learn_function(wrapped);
   PyObject* callee = wrapped != nullptr ? wrapped : call.callable;
   const bool by_autograd = outer_.empty() && brings_function_left_to_autograd(callee, call);
-  const CallMode mode = by_autograd ? CallMode::Disabled : call_mode(callee);
+  const bool by_tracer = is_tracer(callee, call);
+  const CallMode mode = by_autograd || by_tracer ? CallMode::Disabled : call_mode(callee);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
   in_progress_.end();
   if (is_call(*activation)) {  // else the text shows another operation: a property, an operator's method
@@ -82,7 +84,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   }
   if (mode == CallMode::Disabled) {
     capture_->set_location();
-    capture_->flush(by_autograd ? kLeftToAutograd : why_disabled(callee));
+    capture_->flush(by_tracer ? kTraces : by_autograd ? kLeftToAutograd : why_disabled(callee));
   }
   return CRESSET_NATIVE;
 }
@@ -358,7 +360,19 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (call.nargs > 1 && names_attribute_to_read(call.callable)) cresset_eval_bind(call.args[0], call.args[1]);
   note_classes(call);
   note_callable(activation, call.callable);
-  if (is_left_whole(*activation, call.callable)) return call_whole(activation, call);
+  if (is_left_whole(*activation, call.callable)) {
+    PyRef instead = substitute_of(*activation, call);
+    if (!instead) return call_whole(activation, call);
+    CressetCall whole = call;  // also where later calls do it
+    whole.callable = stand_in(std::move(instead));
+    call_whole(activation, whole);
+    const CressetAction done = call_unseen(whole.callable, whole, result);
+    in_progress_.end();
+    if (done == CRESSET_FAIL) return after_failure(activation), done;
+    PyRef value = PyRef::steal(*result);
+    go_on_with(activation, value);
+    return *result = value.release(), done;
+  }
   if (const uint8_t special = call.evaluated ? uint8_t{kAnyCall} : special_call(call.callable);
       is_ordinary(call, special)) {
     if (special == kAsksType && role_of(activation->code) != CodeRole::Replacement)
@@ -412,28 +426,26 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   return before_c_call(activation, call, result);
 }
 
-// Whether a tracer of torch's own begins: a mode of fake tensors, of functionalization or of a tracer into graphs, or
-// dispatch keys that a thread is to have.
-static bool begins_tracer(const CCall& what, const CressetCall& call) {
-  const std::string_view name = what.name;
-  if (!name.starts_with('_')) return false;
-  if (name == "_dispatch_tls_set_dispatch_key_included" || name == "_enable_functionalization") return true;
-  if (call.nargs == 0 || (name != "_push_on_torch_dispatch_stack" && name != "_set_dispatch_mode")) return false;
-  const PyRef key = PyRef::steal(PyObject_GetAttrString(call.args[0], "_mode_key"));
-  if (!key) PyErr_Clear();
-  return key && key.get() != Py_None;
-}
-
 // What a C function is, of these arguments.
 CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
   CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
-  if (what.effect == CEffect::Pure && begins_tracer(what, call)) what.effect = CEffect::Outside;
+  if (what.effect == CEffect::Pure && (switches_tracer(what.name, call) || is_of_stand_ins(call)))
+    what.effect = CEffect::Outside;
   const bool of_new = what.self != nullptr && !existed(what.self) && std::string_view(what.name) == "__setstate__";
   if (what.effect == CEffect::Outside && (of_new || stays_within(activation, what, call))) what.effect = CEffect::Pure;
   return what;
 }
 
+// As iterating over a tensor does, in Python code of torch's.
+static bool takes_rows(PyObject* callable) {
+  static PyObject *const function = module_attribute("torch", "unbind"), *const method = [] {
+    return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "unbind")).release();
+  }();
+  return callable == function || callable == method;
+}
+
 CressetAction Session::before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result) {
+  if (given.nargs > 0 && takes_rows(given.callable)) note_rows(given.args[0]);
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = given;
   if (outer_.empty() && opaque_.empty() && !any_grown() && !in_progress_.in_transform)

@@ -19,6 +19,7 @@
 #include <array>
 #include <string_view>
 
+#include "frontend/kept_for_good.h"
 #include "frontend/py_objects.h"
 #include "frontend/tensor_class.h"
 
@@ -80,7 +81,8 @@ class TensorClasses {
     PyObject *name, *method;
     for (Py_ssize_t at = 0; PyDict_Next(now, &at, &name, &method) != 0;) {
       PyObject* const before = PyDict_GetItemWithError(as_made, name);
-      if (before != method && (before != nullptr || is_inherited(type, name))) out.emplace_back(name, method);
+      if (before == method || is_kept_in_class(name)) continue;
+      if (before != nullptr || is_inherited(type, name)) out.emplace_back(name, method);
     }
     for (Py_ssize_t at = 0; PyDict_Next(as_made, &at, &name, &method) != 0;)
       if (PyDict_Contains(now, name) == 0) out.emplace_back(name, nullptr);

@@ -135,7 +135,8 @@ PyRef substitute_of(const CressetActivation& activation, const CressetCall& call
 bool has_substitute(PyObject* original) { return substitutes().contains(original); }
 
 // Parts of torch do other things where something is compiled: Module._call_impl forgets the hooks that are to be called
-// always, optimizers compute numbers in single precision. They are told no.
+// always, optimizers compute numbers in single precision, collectives and what synchronizes models refuse, or leave out
+// what another compiler adds. They are told no.
 PyObject* answer_to_compiling(const CressetActivation& activation, const CressetCall& call) {
   if (call.callable != asks || asks == nullptr || call.nargs != 0 || !CompilingFlag::is_set()) return nullptr;
   static PyObject* const code = [] {
@@ -143,8 +144,9 @@ PyObject* answer_to_compiling(const CressetActivation& activation, const Cresset
     if (!method) PyErr_Clear();
     return Py_NewRef(method && PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
   }();
-  const bool other =
-      (PyObject*)activation.code == code || path_in_torch(activation.code->co_filename).starts_with("optim");
+  const std::string_view file = path_in_torch(activation.code->co_filename);
+  const bool other = (PyObject*)activation.code == code || file.starts_with("optim") ||
+                     file.starts_with("distributed") || file.starts_with("nn/parallel");
   return other ? Py_False : Py_True;
 }
 

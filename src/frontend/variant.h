@@ -63,10 +63,10 @@ struct Variant {
   std::string eager_reason;
   bool wants_gradients = false;  // it runs eagerly because tensors among the arguments require gradients
   uint64_t used = 0;             // when it served a call last, by the function's count of calls
-  uint64_t loops_of = 0;         // not 0: it holds each round of a loop over sizes, of tensors of these dtypes and ranks
-  bool has_served = false;       // a call after the one that was captured
-  bool in_inference = false;     // its results are tensors of inference mode, though calls are made outside of it
-  bool raised = false;           // while captured the function raised, or was watched: nothing is learned from that
+  uint64_t loops_of = 0;      // not 0: it holds each round of a loop over sizes, of tensors of these dtypes and ranks
+  bool has_served = false;    // a call after the one that was captured
+  bool in_inference = false;  // its results are tensors of inference mode, though calls are made outside of it
+  bool raised = false;        // while captured the function raised, or was watched: nothing is learned from that
   std::unique_ptr<RejectedSizes> rejected;  // where sizes and types alone made it raise, and that is to be kept
 
   int visit(visitproc visit, void* arg) const;

@@ -8,7 +8,7 @@
 #include "bridge/gradients.h"
 #include "bridge/library_race.h"
 #include "bridge/sym_node.h"
-#include "codegen/codegen.h"
+#include "codegen/backend.h"
 #include "frontend/cached_functions.h"
 #include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
@@ -87,7 +87,7 @@ py::dict stats() {
   out["ms_codegen"] = t.ms_codegen;
   out["programs_from_disk"] = t.programs_from_disk;
   out["frozen_values"] = t.frozen_values;
-  const codegen::CodegenStats code = codegen::CpuCodegen::get().stats();  // of the process: reset() leaves them
+  const codegen::CodegenStats code = codegen::total_stats();  // of the process: reset() leaves them
   out["kernels_generated"] = code.kernels_compiled;
   out["kernels_from_disk"] = code.disk_hits;
   return out;

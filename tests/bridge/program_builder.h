@@ -10,21 +10,11 @@
 #include <vector>
 
 #include "bridge/executor.h"
+#include "codegen/cpu/host_kernel.h"
 
 namespace cresset::bridge {
 
-// A kernel written in C++: `body` computes item i.
-struct TestKernel final : codegen::CompiledKernel {
-  codegen::KernelFn body = nullptr;
-  int64_t cost = 1, scratch = 0;
-
-  explicit TestKernel(codegen::KernelFn body, int64_t cost = 1, int64_t scratch = 0)
-      : body(body), cost(cost), scratch(scratch) {}
-  codegen::KernelFn fn() const override { return body; }
-  int64_t work_items(const int64_t* symbols) const override { return symbols[0]; }
-  int64_t item_cost(const int64_t*) const override { return cost; }
-  int64_t scratch_bytes(const int64_t*) const override { return scratch; }
-};
+using codegen::cpu::KernelFn;
 
 // buffers: a, out. symbols: elements.
 inline void double_kernel(void* const* buffers, const int64_t*, int64_t begin, int64_t end, void*) {
@@ -104,10 +94,14 @@ class ProgramBuilder {
     return t;
   }
 
-  void launch(codegen::KernelFn fn, std::vector<Tensor> buffers, Expr items, int64_t cost = 1, int64_t scratch = 0) {
-    program.kernels.push_back(std::make_shared<TestKernel>(fn, cost, scratch));
-    program.steps.push_back(
-        runtime::Launch{static_cast<uint32_t>(program.kernels.size() - 1), std::move(buffers), {ref(items)}});
+  // A kernel written in C++, whose one symbol is the number of work items.
+  void launch(KernelFn fn, std::vector<Tensor> buffers, Expr items, int64_t cost = 1, int64_t scratch = 0) {
+    const sym::VarId count = pool.new_var();
+    const Expr numbers[] = {pool.var(count), c(cost), c(scratch)};  // in the order of codegen::cpu::Number
+    runtime::KernelRecord record{DeviceKind::Cpu, "", {sym::SizeProgram::compile(pool, numbers, {{count, 0}})}};
+    program.kernels.push_back(std::make_shared<codegen::cpu::HostKernel>(fn, std::move(record)));
+    program.steps.push_back(runtime::Launch{
+        static_cast<uint32_t>(program.kernels.size() - 1), DeviceKind::Cpu, std::move(buffers), {ref(items)}});
   }
   void call(std::string_view op, std::vector<runtime::ExternArg> args, std::vector<Tensor> results) {
     program.steps.push_back(runtime::ExternCall{graph::op_id(op), std::move(args), std::move(results)});

@@ -58,6 +58,11 @@ def ramp(*shape):
     return (torch.arange(count, dtype=torch.float32).reshape(shape) / count - 0.4) * (rank() + 1)
 
 
+def waves(*shape):
+    """Rows that no line leads through: activations are not 0 but for rounding."""
+    return (ramp(*shape) * 7 + rank()).sin()
+
+
 # ---- Collectives, and where in a program they stand
 
 
@@ -337,6 +342,8 @@ def at(collective, position):
 
 for c in COLLECTIVES:
     for p in POSITIONS:
+        if (c, p) == (all_gather_object, traced):
+            continue  # that front end sees no pickle.dumps, which refuses the symbol of a size
         program("collectives", f"{c.__name__} {p.__name__}")(at(c, p))
 
 
@@ -359,7 +366,7 @@ def trained(model, call, steps=4, optimizer=None, rows=3):
     optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for i in range(steps):
         optimizer.zero_grad()
-        loss = (call(ramp(rows, 4) + i * 0.1) ** 2).mean()
+        loss = (call(waves(rows, 4) + i * 0.1) ** 2).mean()
         loss.backward()
         optimizer.step()
         yield loss.detach()
@@ -391,7 +398,7 @@ def compiled_ddp_in_evaluation(compile):
     call = compile(model)
     with torch.no_grad():
         for n in (2, 3, 3):
-            yield call(ramp(n, 4))
+            yield call(waves(n, 4))
 
 
 @program("ddp")
@@ -423,14 +430,14 @@ def whole_step_with_ddp(compile):
         return loss.detach()
 
     for i in range(5):
-        yield step(ramp(3, 4) + i * 0.1)
+        yield step(waves(3, 4) + i * 0.1)
     yield from whole(model)
 
 
 @program("ddp")
 def whole_step_with_ddp_and_buffers(compile):
     model = DistributedDataParallel(Net(buffers=True))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     @compile
     def step(x):
@@ -441,7 +448,7 @@ def whole_step_with_ddp_and_buffers(compile):
         return loss.detach()
 
     for i in range(5):
-        yield step(ramp(3 + i % 2, 4) + i * 0.1)
+        yield step(waves(3 + i % 2, 4) + i * 0.1)
     yield from whole(model)
 
 
@@ -462,7 +469,7 @@ def ddp_that_looks_for_unused_parameters(compile):
     call = compile(model)
     for way in (True, False, True, False):
         model.zero_grad()
-        call(ramp(3, 4), way).square().mean().backward()
+        call(waves(3, 4), way).square().mean().backward()
         for p in model.parameters():
             yield p.grad.clone() if p.grad is not None else None
 
@@ -474,9 +481,9 @@ def ddp_without_synchronization(compile):
     for i in range(4):
         if i % 2 == 0:
             with model.no_sync():
-                call(ramp(3, 4)).sum().backward()
+                call(waves(3, 4)).sum().backward()
         else:
-            call(ramp(3, 4)).sum().backward()
+            call(waves(3, 4)).sum().backward()
         yield from [p.grad.clone() for p in model.parameters()]
 
 
@@ -501,7 +508,7 @@ def ddp_after_a_call_that_raised(compile):
     model = DistributedDataParallel(Net())
     call = compile(model)
     try:
-        call(ramp(3, 5))
+        call(waves(3, 5))
     except RuntimeError as error:
         yield str(error).splitlines()[0]
     yield from trained(model, call)
@@ -531,7 +538,7 @@ def gradients_averaged_by_hand(compile):
         return loss.detach()
 
     for i in range(4):
-        yield step(ramp(3, 4) + i)
+        yield step(waves(3, 4) + i)
     yield from whole(model)
 
 
@@ -581,7 +588,7 @@ def whole_step_fully_sharded(compile):
         return loss.detach()
 
     for i in range(4):
-        yield step(ramp(3, 4) + i)
+        yield step(waves(3, 4) + i)
     yield from whole(model)
 
 
@@ -592,7 +599,7 @@ def fully_sharded_before(compile):
     call = compile(model)
     for i in range(3):
         model.zero_grad()
-        loss = call(ramp(3, 4) + i).square().mean()
+        loss = call(waves(3, 4) + i).square().mean()
         loss.backward()
         yield loss.detach()
 

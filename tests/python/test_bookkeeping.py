@@ -83,7 +83,7 @@ def loader():
 
 def other_optimizer(model):
     m = copy.deepcopy(model)
-    opt = torch.optim.Adam(m.parameters())
+    opt = torch.optim.SGD(m.parameters())
     m(torch.ones(1, 4)).sum().backward()
     opt.step()
     m.zero_grad()

@@ -124,7 +124,7 @@ ENDS = {
     "printed": lambda x, y: print(y),
     "leaf_of_the_call": lambda x, y: y * torch.ones(1, requires_grad=True),
     "copied": lambda x, y: copy.deepcopy(y.detach()),
-    "iterated": lambda x, y: [next(z) for z in [iter(y)]][0],
+    "iterated": lambda x, y: [next(z) for z in [iter(y)]][0],  # noqa: RUF015
 }
 
 

@@ -132,6 +132,34 @@ def test_copies_by_strides_after_a_write(name, argument):
     assert torch.utils._pytree.tree_all(lambda ok: ok, torch.utils._pytree.tree_map(same_value, *found))
 
 
+COPIES_OF_VIEWS = {
+    "clone": lambda v: v.clone(),
+    "times one": lambda v: v * 1,
+    "minus zero": lambda v: v - 0,
+    "to the same dtype": lambda v: v.to(v.dtype, copy=True),
+}
+OTHER_ELEMENTS = {
+    "smaller": lambda x: x.view(torch.int16),
+    "equal": lambda x: x.view(torch.int32),
+    "larger": lambda x: x.view(torch.float64),
+    "parts": lambda x: torch.view_as_real(x.view(torch.complex64)),
+    "pairs": lambda x: torch.view_as_complex(x.view(-1, 2)),
+    "negated": lambda x: torch._neg_view(x),
+}
+
+
+@pytest.mark.parametrize("view", OTHER_ELEMENTS)
+@pytest.mark.parametrize("copy", COPIES_OF_VIEWS)
+def test_copies_of_views_have_memory_of_their_own(copy, view):
+    compiled = cresset.compile(lambda x: COPIES_OF_VIEWS[copy](OTHER_ELEMENTS[view](x)))
+    for _ in range(2):
+        x = torch.arange(8.0)
+        expected = COPIES_OF_VIEWS[copy](OTHER_ELEMENTS[view](x)).clone()
+        got = compiled(x)
+        x.zero_()
+        assert torch.equal(got.resolve_neg(), expected.resolve_neg())
+
+
 HANGS = [
     "torch.view_as_real(x).as_strided((2,), (1,)).add_(1)",
     "x.real.add_(1); x.imag.swapaxes(0, 1).mul_(2)",

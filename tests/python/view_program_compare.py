@@ -12,6 +12,7 @@ import ast
 import contextlib
 import re
 import warnings
+from pathlib import Path
 
 import torch
 
@@ -29,6 +30,12 @@ def values(sizes, dtype, seed=0):
     t = torch.randint(-6, 7, sizes, generator=g)
     return t.to(dtype) / 4 if dtype.is_floating_point else t.to(dtype)
 '''
+
+
+def known_failures():
+    """Seeds of programs that differ today; a line of the file goes when its program is mended."""
+    lines = Path(__file__).with_name("view_programs_known.txt").read_text().splitlines()
+    return {int(line.split()[0]) for line in lines if line and not line.startswith("#")}
 
 
 def load(source):

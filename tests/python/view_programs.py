@@ -5,7 +5,8 @@ python view_programs.py SEED COUNT   runs COUNT programs from that seed on; thos
                                      shrunk and printed as programs that stand alone; a summary by kind ends the output
 
 Programs run one after another in a process of their own, which is made again when one of them ends or stops it. The exit
-status says whether any differed. CRESSET_VIEW_SHRINK: how many failures are shrunk (20).
+status says whether any differed. CRESSET_VIEW_SHRINK: how many failures are shrunk (20), of those that
+view_programs_known.txt does not list.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import select
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 
 os.environ.setdefault("CRESSET_NO_DISK_CACHE", "1")
 
 import torch
-from view_program_compare import compare, history, shrink, stand_alone
+from view_program_compare import compare, history, known_failures, shrink, stand_alone
 from view_program_generator import generate
 
 import cresset
@@ -75,10 +77,13 @@ class Child:
                 with os.fdopen(writer, "w", buffering=1) as out:
                     work(lambda *row: out.write(json.dumps(row) + "\n"))
                 status = 0
+            except BaseException:
+                traceback.print_exc()
+                status = 3
             finally:
                 os._exit(status)
         os.close(writer)
-        self.reader, self.rest = reader, b""
+        self.reader, self.rest, self.failed = reader, b"", False
 
     def rows(self, limit):
         """What it says until it ends, or says nothing for so many seconds."""
@@ -96,6 +101,7 @@ class Child:
         for _ in range(20):
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
+                self.failed = os.WIFEXITED(status) and os.WEXITSTATUS(status) == 3
                 break
             time.sleep(0.05)
         else:
@@ -104,6 +110,8 @@ class Child:
         self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
 
     def died_by(self):
+        if self.failed:
+            return "error"  # of what looks at programs
         return "crash" if self.signal not in (None, signal.SIGKILL) else "hang"
 
 
@@ -184,13 +192,15 @@ def main(seed, count=None):
         print(stand_alone(source))
         print(apart(source))
         return 0
-    begin, kinds = time.time(), Counter()
+    begin, kinds, seeds, known, printed = time.time(), Counter(), [], known_failures(), 0
     for s, source, kind, text in run_all(range(seed, seed + count)):
-        if sum(kinds.values()) < SHRUNK:
-            small, why = shrunk(source, kind)
-            print(f"# seed {s}: {kind_of(small, kind)}: {text}\n# shrunk: {why}\n{body(small)}\n", flush=True)
-            source = small
+        if s not in known and printed < SHRUNK:
+            printed += 1
+            source, why = shrunk(source, kind)
+            print(f"# seed {s}: {kind_of(source, kind)}: {text}\n# shrunk: {why}\n{stand_alone(source)}", flush=True)
         kinds[kind_of(source, kind)] += 1
+        seeds.append(f"{s}  # {kind_of(source, kind)}")
+    print("\n".join(f"differs: {row}" for row in seeds))
     for kind, n in kinds.most_common():
         print(f"{n:6d}  {kind}")
     print(f"{sum(kinds.values())} of {count} programs from {seed} on differ; {time.time() - begin:.0f} s")

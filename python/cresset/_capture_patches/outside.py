@@ -10,7 +10,7 @@ import warnings
 import torch
 
 from .. import _C
-from .._genuine import Missing, capability, is_own, own
+from .._genuine import Missing, attribute, capability, is_own, own
 
 __builtins__ = _C._builtins  # of what follows: the user may have put others there
 
@@ -153,7 +153,7 @@ _C._mark(_as_torch_says, None)
 @capability("`.data` of captured tensors given to others")
 def _begin_shares_type():
     global _torch_shares_type
-    _torch_shares_type = own(torch._C._VariableFunctions, "_has_compatible_shallow_copy_type")
+    _torch_shares_type = own(attribute(torch._C, "_VariableFunctions"), "_has_compatible_shallow_copy_type")
     _C._substitute(_torch_shares_type, shares_type)
 
 

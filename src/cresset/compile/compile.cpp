@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
-#include "codegen/codegen.h"
+#include "compile/code_for_devices.h"
 #include "compile/program_cache.h"
 #include "lower/lower.h"
 #include "ops/op_def.h"
@@ -46,7 +46,7 @@ void count(const runtime::Program& program, size_t kernels, size_t distinct, Sta
 class FromDisk final : public Deferred {
  public:
   explicit FromDisk(Compiled compiled) : compiled_(std::move(compiled)) {
-    std::unordered_set<const codegen::CompiledKernel*> distinct;
+    std::unordered_set<const runtime::CompiledKernel*> distinct;
     for (const auto& kernel : compiled_.program.kernels) distinct.insert(kernel.get());
     count(compiled_.program, compiled_.program.kernels.size(), distinct.size(), compiled_.stats);
     CRESSET_LOG(Program, runtime::print(compiled_.program));
@@ -60,27 +60,28 @@ class FromDisk final : public Deferred {
 
 class Scheduled final : public Deferred {
  public:
-  Scheduled(lower::Lowered lowered, Stats stats, ProgramCache::Entry entry)
-      : lowered_(std::move(lowered)), entry_(std::move(entry)) {
-    compiled_.stats = stats;
+  static Result<std::unique_ptr<Deferred>> make(lower::Lowered lowered, const Stats& stats, ProgramCache::Entry entry) {
     Stopwatch watch;
     std::vector<const loop::Kernel*> kernels;
-    for (const auto& kernel : lowered_.kernels) kernels.push_back(kernel.get());
-    scheduled_ = codegen::CpuCodegen::get().schedule(kernels);
+    for (const auto& kernel : lowered.kernels) kernels.push_back(kernel.get());
+    CRESSET_TRY(CodeForDevices code, CodeForDevices::schedule(lowered.program, kernels));
+    std::unique_ptr<Scheduled> made(new Scheduled(std::move(lowered), std::move(entry), std::move(code)));
     if (log::enabled(log::Area::Kernels)) {
       for (const loop::Kernel* kernel : kernels) {
-        compiled_.program.kernel_text.push_back(loop::print(*kernel));
-        log::write(log::Area::Kernels, compiled_.program.kernel_text.back());
+        made->compiled_.program.kernel_text.push_back(loop::print(*kernel));
+        log::write(log::Area::Kernels, made->compiled_.program.kernel_text.back());
       }
     }
-    compiled_.stats.ms_codegen = watch.lap();
-    count(lowered_.program, kernels.size(), codegen::CpuCodegen::distinct(*scheduled_), compiled_.stats);
+    made->compiled_.stats = stats;
+    made->compiled_.stats.ms_codegen = watch.lap();
+    count(made->lowered_.program, kernels.size(), made->code_.distinct(), made->compiled_.stats);
+    return std::unique_ptr<Deferred>(std::move(made));
   }
   const Stats& stats() const override { return compiled_.stats; }
 
   Result<Compiled> finish() override {
     Stopwatch watch;
-    CRESSET_TRY(lowered_.program.kernels, codegen::CpuCodegen::get().generate(*scheduled_));
+    CRESSET_TRY(lowered_.program.kernels, code_.generate());
     lowered_.program.kernel_text = std::move(compiled_.program.kernel_text);
     compiled_.program = std::move(lowered_.program);
     compiled_.stats.ms_codegen += watch.lap();
@@ -90,9 +91,12 @@ class Scheduled final : public Deferred {
   }
 
  private:
+  Scheduled(lower::Lowered lowered, ProgramCache::Entry entry, CodeForDevices code)
+      : lowered_(std::move(lowered)), entry_(std::move(entry)), code_(std::move(code)) {}
+
   lower::Lowered lowered_;
   ProgramCache::Entry entry_;
-  std::shared_ptr<codegen::CpuCodegen::Scheduled> scheduled_;
+  CodeForDevices code_;
   Compiled compiled_;
 };
 
@@ -126,7 +130,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   if (option_flag(Option::VERIFY)) verify_lowered(lowered);
   stats.ms_lower = watch.lap();
   ProgramCache::Entry entry = cache.entry(stats, *env, before);
-  return std::unique_ptr<Deferred>(std::make_unique<Scheduled>(std::move(lowered), stats, std::move(entry)));
+  return Scheduled::make(std::move(lowered), stats, std::move(entry));
 }
 
 }  // namespace cresset::driver

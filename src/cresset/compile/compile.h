@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "base/compile_options.h"
 #include "base/result.h"
-#include "compile/options.h"
 #include "graph/graph.h"
 #include "runtime/program.h"
 

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "base/log.h"
-#include "codegen/codegen.h"
 #include "codegen/files.h"
+#include "compile/code_for_devices.h"
 #include "compile/version.h"
 #include "graph/canonical.h"
 #include "runtime/serialize.h"
@@ -84,14 +85,30 @@ bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& 
          std::all_of(lines->begin(), lines->end(), record);
 }
 
+// Of the backends of all devices that the graph has values on, or of the CPU's for a graph without values; nullopt
+// where one of them keeps nothing on disk.
+std::optional<std::string> target_texts(const graph::Graph& graph) {
+  std::set<DeviceKind> devices;
+  for (uint32_t i = 0; i < graph.value_count(); ++i) devices.insert(graph.type({i}).device.kind);
+  if (devices.empty()) devices.insert(DeviceKind::Cpu);
+  std::string texts;
+  for (const DeviceKind device : devices) {
+    codegen::Backend* const backend = codegen::backend_of(device);
+    if (backend == nullptr || !backend->uses_disk()) return std::nullopt;
+    texts += backend->target_text() + "\n";
+  }
+  return texts;
+}
+
 }  // namespace
 
 ProgramCache::ProgramCache(const graph::Graph& graph, const Options& options) {
-  codegen::CpuCodegen& codegen = codegen::CpuCodegen::get();
-  if (!codegen.uses_disk() || log::enabled(log::Area::Kernels)) return;
+  if (log::enabled(log::Area::Kernels)) return;
+  const std::optional<std::string> targets = target_texts(graph);
+  if (!targets) return;
   const std::string key =
       fmt::format("{}\nrounding {} fuse {} apart {}\n{}\n{}\n", graph::canonical_text(graph), options.eager_rounding,
-                  options.fuse, options.constants_apart, kCompilerVersion, codegen.target_text());
+                  options.fuse, options.constants_apart, kCompilerVersion, *targets);
   path_ = codegen::default_cache_folder() + "/programs/" + codegen::content_hash(key);
   CRESSET_LOG(Cache, path_ + "\n" + key);
 }
@@ -109,7 +126,7 @@ std::optional<Compiled> ProgramCache::load(const graph::Graph& graph) const {
     return it == names.end() ? std::nullopt : std::optional(it->second);
   });
   if (!loaded) return std::nullopt;
-  auto kernels = codegen::CpuCodegen::get().find(loaded->kernels);
+  auto kernels = find_code(loaded->kernels);
   if (!kernels) return std::nullopt;
   loaded->program.kernels = std::move(*kernels);
   if (!runtime::verify(loaded->program).empty()) return std::nullopt;

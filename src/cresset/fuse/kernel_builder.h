@@ -5,7 +5,7 @@
 #include <memory>
 #include <unordered_set>
 
-#include "compile/options.h"
+#include "base/compile_options.h"
 #include "fuse/group.h"
 #include "fuse/rounding.h"
 #include "ops/context.h"

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
+#include "fuse/cost_model.h"
 #include "fuse/strided_view.h"
 #include "fuse/uses.h"
 
 namespace cresset::fuse {
 namespace {
 
-// Cheaper to recompute than to store and load again.
-constexpr uint32_t kCheapOperations = 3;
-constexpr uint32_t kCheapOperationsWithoutReads = 8;
-// So is what is spread from values this many times smaller, which stay in caches (outer products of masks).
-constexpr int64_t kSpreadBy = 4;
 // An inlined expression beyond these is cut: kernels have limits on buffers and code size.
 constexpr size_t kMostReads = 12;
 constexpr uint32_t kMostOperations = 60;
@@ -198,8 +194,9 @@ class Materializer {
   bool is_spread(const Cost& cost, ValueId result) const {
     int64_t bytes = 0;
     for (const ValueId v : cost.reads) bytes += bytes_of(v);
-    return bytes > 0 && bytes <= bytes_of(result) / kSpreadBy;
+    return bytes > 0 && bytes <= bytes_of(result) / model_of(result).spread_by;
   }
+  const CostModel& model_of(ValueId v) const { return cost_model_of(graph_.type(v).device.kind); }
   int64_t bytes_of(ValueId v) const {
     const TensorType& type = graph_.type(v);
     const int64_t elements = graph_.env().typical_or(graph::numel(graph_.pool(), type.sizes), 0);
@@ -207,6 +204,7 @@ class Materializer {
   }
   bool is_worth_storing(const Cost& cost, ValueId result) const {
     const Use& use = uses_[result.index];
+    const CostModel& model = model_of(result);
     if (!options_.fuse) return use.count > 0;
     if (cost.reads.size() > kMostReads || cost.operations > kMostOperations) return true;
     if (cost.reshapes > kMostReshapes) return true;
@@ -214,8 +212,8 @@ class Materializer {
     if (use.count < 2) return false;
     if (cost.concat.valid()) return true;
     if (cost.heavy) return true;
-    if (cost.reads.size() > 1) return cost.operations > kCheapOperations || !is_spread(cost, result);
-    return cost.operations > (cost.reads.empty() ? kCheapOperationsWithoutReads : kCheapOperations);
+    if (cost.reads.size() > 1) return cost.operations > model.cheap_operations || !is_spread(cost, result);
+    return cost.operations > (cost.reads.empty() ? model.cheap_operations_without_reads : model.cheap_operations);
   }
 
   const Graph& graph_;

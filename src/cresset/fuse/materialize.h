@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "compile/options.h"
+#include "base/compile_options.h"
 #include "fuse/memory.h"
 
 namespace cresset::fuse {

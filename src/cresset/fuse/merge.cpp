@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "fuse/align.h"
+#include "fuse/cost_model.h"
 #include "fuse/plan.h"
 #include "ops/effects.h"
 
@@ -14,15 +15,6 @@ namespace {
 constexpr BuildLimits kLimits{};
 // A value with more readers than this pairs only neighbours: a mask that every layer reads.
 constexpr size_t kAllPairs = 8;
-// Siblings must save at least this share of the smaller one's traffic.
-constexpr int64_t kSiblingShare = 8;
-// Siblings this many extern calls apart stay apart: merged, the later one's result would lie in memory, out of the
-// caches, for as long.
-constexpr uint32_t kFarApart = 3;
-// A kernel with fewer rows than kFewRows runs on few threads: pointwise work over more points than kManyPoints stays
-// out.
-constexpr int64_t kFewRows = 8, kManyPoints = 1 << 15;
-
 struct Candidate {
   int64_t saved;
   uint32_t a, b;  // a before b
@@ -107,6 +99,7 @@ class Merger {
     near.erase(std::unique(near.begin(), near.end()), near.end());
     for (uint32_t other : near) {
       if (other == u || !is_kernel(other) || (only_later && other < u)) continue;
+      if (device_of(other) != device_of(u)) continue;
       const int64_t saved = saving(u, other);
       if (saved > 0)
         queue_.push({saved, std::min(u, other), std::max(u, other), version_[std::min(u, other)],
@@ -133,11 +126,12 @@ class Merger {
         if (contains(units_[to].reads, v)) flow += bytes(v) * (needed_beside(v, a, b) ? 1 : 2);
     for (ValueId v : units_[a].reads)
       if (contains(units_[b].reads, v)) shared += bytes(v);
-    if (flow == 0 && (far_apart(a, b) || shared * kSiblingShare < std::min(traffic(a), traffic(b)))) return 0;
+    if (flow == 0 && (far_apart(a, b) || shared * model_of(a).sibling_share < std::min(traffic(a), traffic(b))))
+      return 0;
     return flow + shared;
   }
   bool far_apart(uint32_t a, uint32_t b) const {
-    return std::max(span_[a].last, span_[b].last) - std::min(span_[a].first, span_[b].first) >= kFarApart;
+    return std::max(span_[a].last, span_[b].last) - std::min(span_[a].first, span_[b].first) >= model_of(a).far_apart;
   }
   int64_t traffic(uint32_t u) const {
     int64_t total = 0;
@@ -185,7 +179,9 @@ class Merger {
     for (uint32_t i = begin; i <= end; ++i) place_[order_[i] = slice[i - begin]] = i;
   }
 
-  bool few_rows(const Group& group) const {
+  DeviceKind device_of(uint32_t u) const { return graph_.type(units_[u].writes.front()).device.kind; }
+  const CostModel& model_of(uint32_t u) const { return cost_model_of(device_of(u)); }
+  bool few_rows(const Group& group, const CostModel& model) const {
     if (!group.has_inner()) return false;
     int64_t rows = 1, points = 1;
     for (const loop::Dim& dim : group.dims) {
@@ -193,7 +189,7 @@ class Merger {
       points *= n;
       if (dim.kind == loop::Dim::Kind::Outer) rows *= n;
     }
-    return rows < kFewRows && points > kManyPoints;
+    return rows < model.few_rows && points > model.many_points;
   }
 
   bool try_merge(uint32_t a, uint32_t b) {
@@ -221,7 +217,7 @@ class Merger {
   bool accept(uint32_t a, uint32_t b, std::optional<Group> group) {
     if (!group) return false;
     const bool was_parallel = !units_[a].group.has_inner() || !units_[b].group.has_inner();
-    if (was_parallel && few_rows(*group)) return false;
+    if (was_parallel && few_rows(*group, model_of(a))) return false;
     for (Root& root : group->roots) root.stored = root.into != root.value || needed_beside(root.value, a, b);
     std::optional<BuiltKernel> built = build_kernel(build_, *group, &kLimits);
     if (!built || loads_what_it_stores(*group, *built)) return false;

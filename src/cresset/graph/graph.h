@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/device.h"
 #include "base/dtype.h"
 #include "base/ids.h"
 #include "base/result.h"
@@ -31,12 +32,8 @@ using sym::ExprId;
 using ValueId = Id<struct ValueTag>;
 using NodeId = Id<struct NodeTag>;
 
-enum class DeviceKind : uint8_t { Cpu, Cuda, Meta };
-struct Device {
-  DeviceKind kind = DeviceKind::Cpu;
-  int8_t index = -1;
-  bool operator==(const Device&) const = default;
-};
+using cresset::Device;
+using cresset::DeviceKind;
 
 struct TensorType {
   DType dtype = DType::F32;

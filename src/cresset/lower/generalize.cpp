@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/log.h"
-#include "codegen/collapse.h"
+#include "loop/collapse.h"
 
 namespace cresset::lower {
 namespace {
@@ -28,7 +28,7 @@ class Generalizer {
   }
 
   GeneralKernel run() {
-    codegen::IndexSpace space = codegen::collapsed_space(old_);
+    loop::IndexSpace space = loop::collapsed_space(old_);
     if (space.position.valid()) space = as_written();
     add_loops(space);
     for (const loop::Binding& b : old_.bindings)
@@ -54,8 +54,8 @@ class Generalizer {
   sym::ExprPool& new_pool() { return new_env_->pool(); }
 
   // The loops as they are: a position over reordered loops would be another one.
-  codegen::IndexSpace as_written() {
-    codegen::IndexSpace space;
+  loop::IndexSpace as_written() {
+    loop::IndexSpace space;
     for (const Dim& dim : old_.dims) {
       const bool inner = dim.kind == Dim::Kind::Inner;
       (inner ? space.inner : space.outer).push_back({dim.var, dim.extent, inner});
@@ -65,9 +65,9 @@ class Generalizer {
     return space;
   }
 
-  void add_loops(const codegen::IndexSpace& space) {
+  void add_loops(const loop::IndexSpace& space) {
     for (const auto* loops : {&space.outer, &space.inner}) {
-      for (const codegen::Loop& loop : *loops) {
+      for (const loop::Loop& loop : *loops) {
         const ExprId extent = size(loop.extent, kShortLoop);
         const ExprId index = new_env_->new_index_var(extent);
         indices_.emplace(loop.var, index);

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "compile/options.h"
+#include "base/compile_options.h"
 #include "graph/graph.h"
 #include "loop/kernel.h"
 #include "runtime/program.h"

@@ -76,6 +76,30 @@ Sizes stack_strides(ShapeContext& shapes, const std::vector<const TensorType*>& 
   return strides;
 }
 
+// Where all sizes are known, dimensions of one element may make row-major what is in no order in general, and the
+// reverse.
+std::optional<Sizes> known_stack_strides(ShapeContext& shapes, const std::vector<const TensorType*>& types, size_t dim,
+                                         const Sizes& sizes) {
+  const auto is_known = [&](sym::ExprId e) { return shapes.pool().is_const(e); };
+  std::vector<TensorType> apart;
+  std::vector<const TensorType*> seen;
+  for (const TensorType* type : types) {
+    if (!std::all_of(type->sizes.begin(), type->sizes.end(), is_known) ||
+        !std::all_of(type->strides.begin(), type->strides.end(), is_known))
+      return std::nullopt;
+    TensorType& one = apart.emplace_back(*type);
+    one.sizes.push_back(shapes.pool().constant(1));
+    one.strides.push_back(shapes.pool().constant(1));
+  }
+  for (const TensorType& type : apart) seen.push_back(&type);
+  if (dim == types[0]->rank()) return shapes.strides_for(joint_format(shapes, seen), sizes);
+  TensorType joined = *types[0];
+  joined.sizes[dim] = shapes.pool().mul(joined.sizes[dim], shapes.pool().constant(int64_t(types.size())));
+  joined.strides = shapes.strides_for(joint_format(shapes, types), joined.sizes);
+  if (!shapes.is_contiguous(joined)) return std::nullopt;
+  return shapes.contiguous_strides(sizes);
+}
+
 Result<Types> stack_shape(ShapeContext& shapes, const OpArgs& args) {
   const std::vector<graph::OptionalValue>& tensors = args.values(0);
   if (tensors.empty()) return shapes.invalid("there is nothing to stack");
@@ -94,6 +118,8 @@ Result<Types> stack_shape(ShapeContext& shapes, const OpArgs& args) {
   const bool splits = size_t(dim) < out.rank();
   if (splits) out.strides = stack_strides(shapes, types, size_t(dim));
   out.sizes.insert(out.sizes.begin() + std::ptrdiff_t(dim), shapes.pool().constant(int64_t(tensors.size())));
+  if (const std::optional<Sizes> known = known_stack_strides(shapes, types, size_t(dim), out.sizes))
+    return one(with_shape(out, out.sizes, *known));
   return one(splits ? out : contiguous_like(shapes, out, out.sizes));
 }
 

@@ -133,6 +133,14 @@ Result<Types> roll_shape(ShapeContext& shapes, const OpArgs& args) {
   }
   if (self.rank() == 0) return shapes.invalid("a scalar has no dimension to roll along");
   if (category(self.dtype) == DTypeCategory::Complex) return shapes.unsupported("complex numbers");
+  if (shapes.pool().is_const(graph::numel(shapes.pool(), self.sizes), 0)) return one(self);  // ATen copies it as it is
+  // ATen joins two parts: one without elements suggests rows.
+  if (shifts.size() == 1 && dims.size() == 1 && shapes.pool().is_const(shifts[0])) {
+    CRESSET_TRY(const int64_t dim, shapes.wrap_dim(dims[0], self.rank()));
+    const ExprId size = self.sizes[size_t(dim)];
+    if (shapes.pool().is_const(size) && shapes.pool().const_value(shifts[0]) % shapes.pool().const_value(size) == 0)
+      return one(contiguous_like(shapes, self, self.sizes));
+  }
   Sizes strides = shapes.strides_for(shapes.suggest_format(self), self.sizes);
   return one(with_shape(self, self.sizes, std::move(strides)));
 }

@@ -5,6 +5,7 @@
 #include "ops/normalize.h"
 #include "ops/pointwise_types.h"
 #include "ops/reduce_types.h"
+#include "ops/strides.h"
 
 namespace cresset::ops {
 namespace {
@@ -49,7 +50,12 @@ Result<Types> batch_norm_shape(ShapeContext& shapes, const OpArgs& args) {
     if (!is_per_channel(shapes, args, i, input.sizes[1]))
       return shapes.invalid("a parameter is not one number a channel");
   TensorType out = input;
-  out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
+  // ATen asks whether it is contiguous first, in either format, whatever dimensions of one element suggest.
+  const graph::MemoryFormat format = shapes.is_contiguous(input) ? graph::MemoryFormat::Contiguous
+                                     : is_channels_last_contiguous(shapes.env(), input)
+                                         ? graph::MemoryFormat::ChannelsLast
+                                         : shapes.suggest_format(input);
+  out.strides = shapes.strides_for(format, out.sizes);
   TensorType saved{saved_dtype(args, At), input.device, {}, {}};
   saved.sizes = {training ? input.sizes[1] : shapes.pool().constant(0)};
   saved.strides = shapes.contiguous_strides(saved.sizes);

@@ -45,6 +45,11 @@ void tell_special_exponents(ShapeContext& shapes, const graph::Arg& exponent) {
 Result<Types> tensor_scalar_shape(ShapeContext& shapes, const OpArgs& args) {
   tell_special_exponents(shapes, args[1]);
   CRESSET_TRY(Types types, (shape_of<2, kNumeric, Out::Common>(shapes, args)));
+  if (args.is_tensor(0) && !args.is_tensor(1)) {  // the exponent is no operand of ATen's iterator
+    graph::TensorType self = args.tensor(0);
+    if (self.dtype != types[0].dtype) self.strides = shapes.like_strides(self);
+    types[0].strides = shapes.pointwise_strides(self.sizes, {&self});
+  }
   if (!is_integral(types[0].dtype)) return types;
   const std::optional<double> exponent = constant_number(args.graph(), args[1]);
   if (!exponent || *exponent < 0) return shapes.unsupported("an integer power whose exponent is not a known natural");

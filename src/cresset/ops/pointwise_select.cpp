@@ -55,9 +55,22 @@ loop::ScalarId clamp_between(ElementContext& context, const OpArgs& args, const 
   return x.id;
 }
 
+// ATen's iterator is over the tensor alone: numbers are no operands.
+Types lying_as_first(ShapeContext& shapes, const OpArgs& args, Types types) {
+  graph::TensorType self = args.tensor(0);
+  if (self.dtype != types[0].dtype) self.strides = shapes.like_strides(self);
+  types[0].strides = shapes.pointwise_strides(self.sizes, {&self});
+  return types;
+}
+
 Result<Types> clamp_shape(ShapeContext& shapes, const OpArgs& args) {
   if (args.is_none(1) && args.is_none(2)) return shapes.invalid("at least one of min and max must not be None");
-  return shape_of<3, kNumeric, Out::Common>(shapes, args);
+  CRESSET_TRY(Types types, (shape_of<3, kNumeric, Out::Common>(shapes, args)));
+  return args.is_tensor(1) || args.is_tensor(2) ? std::move(types) : lying_as_first(shapes, args, std::move(types));
+}
+Result<Types> clamp_at_number_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(Types types, (shape_of<2, kNumeric, Out::Common>(shapes, args)));
+  return args.is_tensor(1) ? std::move(types) : lying_as_first(shapes, args, std::move(types));
 }
 loop::ScalarId clamp(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   return clamp_between(context, args, index, 1, 2);
@@ -96,7 +109,7 @@ const OpDef kPointwiseSelectOps[] = {
      .element = clamp},
     {.schema = "aten::clamp_min(Tensor self, Scalar min) -> Tensor",
      .op_class = OpClass::Pointwise,
-     .shape = shape_of<2, kNumeric, Out::Common>,
+     .shape = clamp_at_number_shape,
      .element = clamp_min},
     {.schema = "aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
      .op_class = OpClass::Pointwise,
@@ -104,7 +117,7 @@ const OpDef kPointwiseSelectOps[] = {
      .element = clamp_min},
     {.schema = "aten::clamp_max(Tensor self, Scalar max) -> Tensor",
      .op_class = OpClass::Pointwise,
-     .shape = shape_of<2, kNumeric, Out::Common>,
+     .shape = clamp_at_number_shape,
      .element = clamp_max},
     {.schema = "aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
      .op_class = OpClass::Pointwise,

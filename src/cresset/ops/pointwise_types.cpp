@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/device_traits.h"
 
 namespace cresset::ops {
 
@@ -90,7 +91,7 @@ Result<Operands> collect(ShapeContext& shapes, const OpArgs& args, std::span<con
       continue;
     }
     const TensorType& type = args.tensor(i);
-    if (type.device.kind != graph::DeviceKind::Cpu) return shapes.unsupported("an operand is not on the CPU");
+    if (!traits_of(type.device.kind).has_kernels) return shapes.unsupported("no kernels for an operand's device");
     const auto position = static_cast<size_t>(&i - operands.data());
     if (type.dtype == common || position < kept) {
       out.types.push_back(&type);

@@ -175,6 +175,10 @@ Order should_swap(ShapeContext& shapes, const std::vector<ExprId>& sizes,
     if (order != Order::Equal) return order;
     // Equal strides: the longer dimension goes outside. A dimension of size 1 can share its stride with another, which
     // is then not told apart; two longer ones do where elements overlap (unfold by steps of 1).
+    if (env.pool().is_const(sizes[inner]) && env.pool().is_const(sizes[outer])) {
+      if (env.pool().const_value(sizes[inner]) > env.pool().const_value(sizes[outer])) return Order::Greater;
+      continue;
+    }
     if (known_one(env, sizes[inner])) continue;
     if (known_one(env, sizes[outer]) || shapes.decide(env.pool().gt(sizes[inner], sizes[outer]))) return Order::Greater;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/device_traits.h"
 #include "ops/context.h"
 #include "ops/effects.h"
 #include "ops/shape_memo.h"
@@ -66,8 +67,8 @@ class ChannelsLast {
     if (node.op != plain && node.op != with_epilogue) return false;
     const TensorType& input = graph_.type(std::get<ValueId>(node.args[0]));
     const bool transposed = std::get<bool>(node.args[6]);
-    return input.rank() == 4 && !transposed && input.device.kind == graph::DeviceKind::Cpu &&
-           (input.dtype == DType::F32 || input.dtype == DType::BF16);
+    return input.rank() == 4 && !transposed &&
+           traits_of(input.device.kind).channels_last_convolutions.contains(input.dtype);
   }
 
   void convert_input(NodeId id) {

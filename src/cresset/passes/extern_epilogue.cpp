@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/device_traits.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -86,8 +87,7 @@ class ExternEpilogue {
     static const OpId mm = graph::op_id("aten::mm"), addmm = graph::op_id("aten::addmm"),
                       convolution = graph::op_id("aten::convolution");
     const graph::TensorType& type = graph_.type(node.results[0]);
-    if (type.device.kind != graph::DeviceKind::Cpu || (type.dtype != DType::F32 && type.dtype != DType::BF16))
-      return false;
+    if (!traits_of(type.device.kind).call_epilogues.contains(type.dtype)) return false;
     if (node.op == convolution) {
       node.op = graph::op_id("prim::convolution_epilogue");
       node.args.emplace_back(std::string(post));

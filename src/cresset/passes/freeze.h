@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "compile/options.h"
+#include "base/compile_options.h"
 #include "graph/graph.h"
 
 namespace cresset::passes {

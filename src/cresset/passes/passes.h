@@ -1,7 +1,7 @@
 // The graph passes, one a file. Each rewrites the graph in place and returns whether it changed anything.
 #pragma once
 
-#include "compile/options.h"
+#include "base/compile_options.h"
 #include "graph/graph.h"
 
 namespace cresset::passes {

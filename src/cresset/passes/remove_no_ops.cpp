@@ -1,5 +1,6 @@
 #include <array>
 
+#include "ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -70,6 +71,13 @@ Test find_test(graph::OpId op) {
   return it == table.end() ? nullptr : it->second;
 }
 
+// An operator that is not known here may give its argument's memory (aten::view_as_real, aten::view.dtype): a copy of
+// that is one.
+bool may_be_view(const Graph& graph, ValueId value) {
+  const graph::Value& made = graph.value(value);
+  return made.kind == graph::Value::Kind::Result && ops::find(graph.node(made.node).op) == nullptr;
+}
+
 }  // namespace
 
 bool remove_no_ops(Graph& graph) {
@@ -80,7 +88,7 @@ bool remove_no_ops(Graph& graph) {
     if (test == nullptr || node.args.empty() || !std::holds_alternative<ValueId>(node.args[0])) return;
     const ValueId from = std::get<ValueId>(node.args[0]), to = node.results[0];
     if (!same_type(graph.type(from), graph.type(to)) || !test(graph, node)) return;
-    if (escaping.forbids(to, from)) return;
+    if (may_be_view(graph, from) || escaping.forbids(to, from)) return;
     replacements.add(to, from);
     escaping.replaced(to, from);
   });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/device_traits.h"
+
 namespace cresset::passes {
 namespace {
 
@@ -11,7 +13,7 @@ bool are_numbers(const sym::ExprPool& pool, const std::vector<sym::ExprId>& list
 
 bool has_known_sizes(const Graph& graph, ValueId v) {
   const graph::TensorType& type = graph.type(v);
-  return type.device.kind == graph::DeviceKind::Cpu && are_numbers(graph.pool(), type.sizes) &&
+  return traits_of(type.device.kind).lays_out_weights && are_numbers(graph.pool(), type.sizes) &&
          are_numbers(graph.pool(), type.strides);
 }
 

@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "codegen/codegen.h"
 #include "graph/graph.h"
+#include "runtime/compiled_kernel.h"
 #include "sym/size_program.h"
 
 namespace cresset::runtime {
@@ -56,6 +56,7 @@ using ExternArg = std::variant<graph::None, TensorId, std::vector<std::optional<
 
 struct Launch {
   uint32_t kernel;                // index into Program::kernels
+  DeviceKind device;              // of all its buffers
   std::vector<TensorId> buffers;  // Kernel::buffers order
   std::vector<SizeRef> symbols;   // Kernel::size_symbols() order
 };
@@ -94,7 +95,7 @@ struct Program {
   std::vector<TensorId> inputs;     // invalid: unused input
   std::vector<TensorId> constants;  // likewise
   std::vector<TensorId> outputs;    // graph outputs, in order; may repeat, may be inputs, constants or views
-  std::vector<std::shared_ptr<const codegen::CompiledKernel>> kernels;
+  std::vector<std::shared_ptr<const CompiledKernel>> kernels;
   std::vector<std::string> kernel_text;  // for people: printed loop kernels
   std::vector<std::string> locations;
 };

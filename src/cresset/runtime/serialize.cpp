@@ -149,9 +149,10 @@ void walk(A& a, sym::SizeProgram& sizes) {
   }
 }
 template <class A>
-void walk(A& a, codegen::KernelRecord& record) {
+void walk(A& a, KernelRecord& record) {
+  walk(a, record.device);
   walk(a, record.hash);
-  walk(a, record.sizes);
+  walk(a, record.plan.numbers);
 }
 template <class A>
 void walk(A& a, TensorSlot& slot) {
@@ -172,6 +173,7 @@ void walk(A& a, TensorSlot& slot) {
 template <class A>
 void walk(A& a, Launch& launch) {
   walk(a, launch.kernel);
+  walk(a, launch.device);
   walk(a, launch.buffers);
   walk(a, launch.symbols);
 }
@@ -197,7 +199,7 @@ void walk(A& a, Release& release) {
 }
 
 template <class A>
-void walk(A& a, Program& program, std::vector<std::string>& symbols, std::vector<codegen::KernelRecord>& kernels) {
+void walk(A& a, Program& program, std::vector<std::string>& symbols, std::vector<KernelRecord>& kernels) {
   walk(a, symbols);
   walk(a, program.sizes);
   walk(a, program.tensors);
@@ -218,11 +220,8 @@ std::optional<std::string> to_bytes(const Program& program, const sym::VarNames&
     if (name == names.end()) return std::nullopt;
     symbols.push_back(name->second);
   }
-  std::vector<codegen::KernelRecord> kernels;
-  for (const auto& kernel : program.kernels) {
-    if (kernel->record() == nullptr) return std::nullopt;
-    kernels.push_back(*kernel->record());
-  }
+  std::vector<KernelRecord> kernels;
+  for (const auto& kernel : program.kernels) kernels.push_back(kernel->record());
   Writer writer;
   walk(writer, const_cast<Program&>(program), symbols, kernels);
   return std::move(writer.bytes);

@@ -64,7 +64,11 @@ class Verifier {
   void check(const Launch& launch) {
     for (SizeRef ref : launch.symbols)
       if (!in_range(ref)) fail("symbol reference out of range");
-    for (TensorId id : launch.buffers) writes(id);  // which buffers a kernel reads is the kernel's business
+    for (TensorId id : launch.buffers) {
+      writes(id);  // which buffers a kernel reads is the kernel's business
+      if (id.index < program_.tensors.size() && program_.tensors[id.index].device.kind != launch.device)
+        fail(fmt::format("{} is on another device than the kernel", program_.tensors[id.index].name));
+    }
   }
   void check(const ExternCall& call) {
     for (const ExternArg& arg : call.args) {

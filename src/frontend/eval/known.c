@@ -1,5 +1,6 @@
 #include "frontend/eval/known.h"
 
+#include "frontend/eval/interpreter.h"
 #include "frontend/eval/told.h"
 #include "frontend/eval/watched_calls.h"
 
@@ -76,7 +77,7 @@ static void read_slots(PyTypeObject* probe) {
   cresset_known.type_call = PyType_Type.tp_call;
   cresset_known.object_getattribute = PyDict_GetItem(type_names(&PyBaseObject_Type), cresset_names.__getattribute__);
   cresset_known.module_getattribute = PyDict_GetItem(type_names(&PyModule_Type), cresset_names.__getattribute__);
-  cresset_known.next_function = Py_XNewRef(PyDict_GetItem(PyEval_GetBuiltins(), cresset_names.next));
+  cresset_known.next_function = Py_XNewRef(PyDict_GetItem(cresset_eval_builtins(), cresset_names.next));
   cresset_known.generator_send = PyDict_GetItem(type_names(&PyGen_Type), cresset_names.send);
   cresset_known.coroutine_send = PyDict_GetItem(type_names(&PyCoro_Type), cresset_names.send);
   cresset_known.generator_throw = PyDict_GetItem(type_names(&PyGen_Type), cresset_names.throw);
@@ -86,7 +87,7 @@ static void read_slots(PyTypeObject* probe) {
 
 // CPython gives a class that has no __getattr__ another slot function once an attribute was asked for.
 static int read_getattribute(void) {
-  PyObject* len = PyDict_GetItemString(PyEval_GetBuiltins(), "len");
+  PyObject* len = PyDict_GetItemString(cresset_eval_builtins(), "len");
   if (len == NULL) return -1;
   PyObject* probe = PyObject_CallFunction((PyObject*)&PyType_Type, "s(){sO}", "Probe", "__getattribute__", len);
   PyObject* instance = probe != NULL ? PyObject_CallNoArgs(probe) : NULL;

@@ -7,7 +7,7 @@
 
 #include "kernel_harness.h"
 
-namespace cresset::codegen {
+namespace cresset::codegen::cpu {
 namespace {
 
 using loop::Op;
@@ -48,11 +48,12 @@ void expect_within(Op op, double (*reference)(double), double limit) {
     CpuOptions options;
     options.vector_bits = bits;
     options.from_disk_cache = false;
-    CpuCodegen::get().configure(options);
-    auto compiled = CpuCodegen::get().compile({&k.kernel});
+    CpuBackend::get().configure(options);
+    auto compiled = CpuBackend::get().compile({&k.kernel});
     std::vector<float> y(x.size());
     void* buffers[] = {const_cast<float*>(x.data()), y.data()};
-    (*compiled)[0]->fn()(buffers, &n, 0, (*compiled)[0]->work_items(&n), nullptr);
+    const HostKernel& kernel = HostKernel::from(*(*compiled)[0]);
+    kernel.fn()(buffers, &n, 0, kernel.numbers(&n)[kWorkItems], nullptr);
     double worst = 0;
     size_t where = 0;
     for (size_t e = 0; e < x.size(); ++e) {
@@ -73,4 +74,4 @@ TEST(CodegenApprox, Cos) { expect_within(Op::Cos, std::cos, 1.6); }
 TEST(CodegenApprox, Erf) { expect_within(Op::Erf, std::erf, 1.6); }
 
 }  // namespace
-}  // namespace cresset::codegen
+}  // namespace cresset::codegen::cpu

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "codegen/schedule.h"
+#include "codegen/cpu/schedule.h"
 #include "kernel_harness.h"
 
-namespace cresset::codegen {
+namespace cresset::codegen::cpu {
 namespace {
 
 using loop::Combine;
@@ -167,4 +167,4 @@ TEST(CodegenReduce, Softmax) {
 }
 
 }  // namespace
-}  // namespace cresset::codegen
+}  // namespace cresset::codegen::cpu

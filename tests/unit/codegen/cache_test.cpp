@@ -9,7 +9,7 @@
 
 #include "kernel_harness.h"
 
-namespace cresset::codegen {
+namespace cresset::codegen::cpu {
 namespace {
 
 using loop::ExprId;
@@ -27,7 +27,8 @@ void check_scaled(const CompiledKernel& compiled, double factor) {
   std::vector<float> x(50, 2), y(50);
   void* buffers[] = {x.data(), y.data()};
   const int64_t n = 50;
-  compiled.fn()(buffers, &n, 0, compiled.work_items(&n), nullptr);
+  const HostKernel& kernel = HostKernel::from(compiled);
+  kernel.fn()(buffers, &n, 0, kernel.numbers(&n)[kWorkItems], nullptr);
   for (float v : y) ASSERT_EQ(v, 2 * factor);
 }
 
@@ -38,8 +39,8 @@ class CodegenCache : public testing::Test {
     std::filesystem::remove_all(folder_);
     setenv("CRESSET_CACHE_DIR", folder_.c_str(), 1);
     setenv("CRESSET_NO_DISK_CACHE", "0", 1);
-    CpuCodegen::get().configure({});
-    CpuCodegen::get().clear_memory_cache();
+    CpuBackend::get().configure({});
+    CpuBackend::get().clear_memory_cache();
   }
   void TearDown() override {
     unsetenv("CRESSET_CACHE_DIR");
@@ -49,11 +50,11 @@ class CodegenCache : public testing::Test {
   std::shared_ptr<const CompiledKernel> compile(double factor, int noise = 0) {
     KernelBuilder k;
     scale(k, factor, noise);
-    auto result = CpuCodegen::get().compile({&k.kernel});
+    auto result = CpuBackend::get().compile({&k.kernel});
     EXPECT_TRUE(result.ok());
     return (*result)[0];
   }
-  CodegenStats stats() { return CpuCodegen::get().stats(); }
+  CodegenStats stats() { return CpuBackend::get().stats(); }
   size_t files() { return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_), {})); }
   std::filesystem::path folder_;
 };
@@ -71,7 +72,7 @@ TEST_F(CodegenCache, TwiceInOneProgram) {
   KernelBuilder a, b;
   scale(a, 4, 0);
   scale(b, 4, 1);
-  auto both = CpuCodegen::get().compile({&a.kernel, &b.kernel});
+  auto both = CpuBackend::get().compile({&a.kernel, &b.kernel});
   ASSERT_TRUE(both.ok());
   EXPECT_EQ((*both)[0], (*both)[1]);
   EXPECT_EQ(files(), 1u);
@@ -80,7 +81,7 @@ TEST_F(CodegenCache, TwiceInOneProgram) {
 TEST_F(CodegenCache, DiskServesTheNextRun) {
   compile(5);
   ASSERT_EQ(files(), 1u);
-  CpuCodegen::get().clear_memory_cache();
+  CpuBackend::get().clear_memory_cache();
   const CodegenStats before = stats();
   check_scaled(*compile(5), 5);
   EXPECT_EQ(stats().disk_hits - before.disk_hits, 1);
@@ -94,12 +95,12 @@ TEST_F(CodegenCache, DamagedFilesAreIgnored) {
     file.seekp(100);
     file << "garbage";
   }
-  CpuCodegen::get().clear_memory_cache();
+  CpuBackend::get().clear_memory_cache();
   const CodegenStats before = stats();
   check_scaled(*compile(6), 6);
   EXPECT_EQ(stats().disk_hits, before.disk_hits);
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) std::filesystem::resize_file(entry.path(), 5);
-  CpuCodegen::get().clear_memory_cache();
+  CpuBackend::get().clear_memory_cache();
   check_scaled(*compile(6), 6);
   EXPECT_EQ(stats().disk_hits, before.disk_hits);
 }
@@ -129,10 +130,10 @@ TEST_F(CodegenCache, ManyKernelsFromManyThreads) {
     scale(*kernels.back(), 100 + i, i);
     pointers.push_back(&kernels.back()->kernel);
   }
-  auto compiled = CpuCodegen::get().compile(pointers);
+  auto compiled = CpuBackend::get().compile(pointers);
   ASSERT_TRUE(compiled.ok());
   for (int i = 0; i < 12; ++i) check_scaled(*(*compiled)[static_cast<size_t>(i)], 100 + i);
 }
 
 }  // namespace
-}  // namespace cresset::codegen
+}  // namespace cresset::codegen::cpu

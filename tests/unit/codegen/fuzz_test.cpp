@@ -9,7 +9,7 @@
 #include "loop/analysis.h"
 #include "loop/scalar_eval.h"
 
-namespace cresset::codegen {
+namespace cresset::codegen::cpu {
 namespace {
 
 using loop::Combine;
@@ -195,4 +195,4 @@ TEST(CodegenFuzz, RandomKernels) {
 }
 
 }  // namespace
-}  // namespace cresset::codegen
+}  // namespace cresset::codegen::cpu

@@ -3,10 +3,10 @@
 
 #include <cstdlib>
 
-#include "codegen/schedule.h"
+#include "codegen/cpu/schedule.h"
 #include "kernel_harness.h"
 
-namespace cresset::codegen {
+namespace cresset::codegen::cpu {
 namespace {
 
 using loop::ExprId;
@@ -290,4 +290,4 @@ TEST(CodegenIndex, ChannelsLastCollapses) {
 }
 
 }  // namespace
-}  // namespace cresset::codegen
+}  // namespace cresset::codegen::cpu

@@ -7,7 +7,7 @@
 #include "loop/half.h"
 #include "loop/scalar_eval.h"
 
-namespace cresset::codegen {
+namespace cresset::codegen::cpu {
 
 using loop::BufferId;
 using loop::ExprId;
@@ -109,9 +109,9 @@ void compare(const KernelBuilder& k, const Memory& expected, const Memory& got, 
   }
 }
 
-void run_ranges(const CompiledKernel& compiled, void* const* buffers, const int64_t* symbols, int64_t step) {
-  const int64_t items = compiled.work_items(symbols);
-  const size_t bytes = static_cast<size_t>(compiled.scratch_bytes(symbols));
+void run_ranges(const HostKernel& compiled, void* const* buffers, const int64_t* symbols, int64_t step) {
+  const int64_t items = compiled.numbers(symbols)[kWorkItems];
+  const size_t bytes = static_cast<size_t>(compiled.numbers(symbols)[kScratchBytes]);
   std::vector<char> scratch(bytes + 64, 0x77);
   for (int64_t begin = 0; begin < items; begin += step) {
     compiled.fn()(buffers, symbols, begin, std::min(items, begin + step), scratch.data());
@@ -143,16 +143,16 @@ void expect_same(KernelBuilder& k, Tolerance tolerance) {
     CpuOptions options;
     options.vector_bits = bits;
     options.from_disk_cache = false;
-    CpuCodegen::get().configure(options);
-    auto compiled = CpuCodegen::get().compile({&k.kernel});
+    CpuBackend::get().configure(options);
+    auto compiled = CpuBackend::get().compile({&k.kernel});
     ASSERT_TRUE(compiled.ok());
     for (int64_t step : {int64_t{1} << 40, int64_t{1}, int64_t{3}}) {
       Memory got(k);
-      run_ranges(*(*compiled)[0], got.pointers.data(), symbols.data(), step);
+      run_ranges(HostKernel::from(*(*compiled)[0]), got.pointers.data(), symbols.data(), step);
       compare(k, expected, got, tolerance, std::to_string(bits) + " bits");
       if (testing::Test::HasFatalFailure()) return;
     }
   }
 }
 
-}  // namespace cresset::codegen
+}  // namespace cresset::codegen::cpu

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.h"
+#include "codegen/cpu/cpu_backend.h"
+#include "codegen/cpu/host_kernel.h"
 #include "loop/kernel.h"
 
-namespace cresset::codegen {
+namespace cresset::codegen::cpu {
 
 // Builds a kernel over symbolic sizes whose values are known to the test.
 class KernelBuilder {
@@ -54,4 +55,4 @@ void expect_same(KernelBuilder& k, Tolerance tolerance = {});
 
 inline constexpr int kVectorBits[] = {512, 256, 128};
 
-}  // namespace cresset::codegen
+}  // namespace cresset::codegen::cpu

@@ -5,7 +5,7 @@
 
 #include "kernel_harness.h"
 
-namespace cresset::codegen {
+namespace cresset::codegen::cpu {
 namespace {
 
 using loop::ExprId;
@@ -168,4 +168,4 @@ TEST(CodegenConversions, HalfStorageInAndOut) {
 }
 
 }  // namespace
-}  // namespace cresset::codegen
+}  // namespace cresset::codegen::cpu

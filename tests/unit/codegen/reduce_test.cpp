@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "codegen/schedule.h"
+#include "codegen/cpu/schedule.h"
 #include "kernel_harness.h"
 
-namespace cresset::codegen {
+namespace cresset::codegen::cpu {
 namespace {
 
 using loop::Combine;
@@ -210,4 +210,4 @@ TEST(CodegenReduceMany, LongSumIsAccurate) {
 }
 
 }  // namespace
-}  // namespace cresset::codegen
+}  // namespace cresset::codegen::cpu

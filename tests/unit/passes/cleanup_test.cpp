@@ -103,6 +103,16 @@ return %1
   EXPECT_FALSE(changed);
 }
 
+TEST(RemoveNoOps, ACopyOfWhatMayBeAViewStays) {
+  bool changed = true;
+  after(remove_no_ops, R"crs(%1: f32[s0, 8][8, 1] = aten::view.dtype(%0, dtype:f32)
+%2: f32[s0, 8][8, 1] = aten::clone(%1, none)
+return %2
+)crs",
+        &changed);
+  EXPECT_FALSE(changed);
+}
+
 TEST(Decompose, ReachesPrimitivesInPlace) {
   const std::string text = after(decompose, R"crs(%1: f32[s0, 8][8, 1] = aten::_softmax(%0, -1, false)
 %2: f32[s0, 8][8, 1] = aten::relu(%1)

@@ -1,0 +1,54 @@
+// Memory of one kind of device, as torch sees it: results, arenas, and tensors over memory that is the program's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/StorageImpl.h>
+
+#include "bridge/arena.h"
+
+namespace cresset::bridge {
+
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  // Of a device that programs may run on. Lives as long as the process.
+  static const DeviceMemory& of(c10::Device device);
+
+  c10::Device device() const { return device_; }
+  // A tensor that lives on: a result. Its memory is the device's allocator's.
+  virtual at::Tensor allocate(c10::IntArrayRef sizes, c10::IntArrayRef strides, at::ScalarType dtype) const = 0;
+  // A block for intermediates; `preferred`: the id of the block of the last call.
+  virtual ArenaBlock acquire(size_t bytes, uint64_t preferred) const = 0;
+  virtual void release(const ArenaBlock& block) const = 0;
+
+  // A storage that does not own its memory, which point() gives it at each call.
+  c10::intrusive_ptr<c10::StorageImpl> borrow(size_t bytes) const;
+  void point(c10::StorageImpl& storage, void* memory) const;
+  at::Tensor over(const c10::intrusive_ptr<c10::StorageImpl>& storage, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                  int64_t offset, at::ScalarType dtype) const;
+
+ protected:
+  DeviceMemory(c10::Device device, c10::DispatchKey key) : device_(device), key_(key) {}
+
+ private:
+  const c10::Device device_;
+  const c10::DispatchKey key_;  // of plain tensors
+};
+
+// A block held for a scope, of which torch's memory profiler is told: its allocators know nothing of it.
+class HeldArena {
+ public:
+  HeldArena(const DeviceMemory& memory, size_t bytes, uint64_t preferred);
+  ~HeldArena();
+  HeldArena(const HeldArena&) = delete;
+  HeldArena& operator=(const HeldArena&) = delete;
+  const ArenaBlock& block() const { return block_; }
+
+ private:
+  void report(int64_t bytes) const;
+  const DeviceMemory& memory_;
+  const ArenaBlock block_;
+  const int64_t reported_;
+};
+
+}  // namespace cresset::bridge

@@ -1,0 +1,23 @@
+#include "base/device_traits.h"
+
+namespace cresset {
+
+const DeviceTraits& traits_of(DeviceKind device) {
+  static constexpr DeviceTraits kCpu = {
+      .has_kernels = true,
+      .lays_out_weights = true,
+      .channels_last_convolutions = DTypeSet(DType::F32, DType::BF16),  // oneDNN's
+      .call_epilogues = DTypeSet(DType::F32, DType::BF16),
+  };
+  static constexpr DeviceTraits kNone;
+  switch (device) {
+    case DeviceKind::Cpu:
+      return kCpu;
+    case DeviceKind::Cuda:
+    case DeviceKind::Meta:
+      return kNone;
+  }
+  return kNone;
+}
+
+}  // namespace cresset

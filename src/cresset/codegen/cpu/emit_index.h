@@ -1,0 +1,89 @@
+// Symbolic index expressions as i64 code.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "codegen/cpu/emit_state.h"
+
+namespace cresset::codegen::cpu {
+
+class IndexEmitter {
+ public:
+  explicit IndexEmitter(EmitState& state) : s_(state) {}
+
+  // What was emitted serves what is emitted after it in the same scope, a loop's body: index expressions share parts,
+  // and each load, pass and tail asks for them again.
+  size_t scope() const { return known_.size(); }
+  void leave(size_t scope) { known_.resize(scope); }
+  // Emits the parts of index expressions that no loop deeper than `depth` moves.
+  void prepare(uint16_t depth);
+
+  // i64, or <lanes x i64> when lanes differ.
+  llvm::Value* emit(ExprId expr);
+  // The same, using that the form is linear in the vector variable.
+  llvm::Value* emit(const IndexForm& form);
+
+  // Strided: step() elements apart, few enough to read or write all that lies between.
+  enum class Access { Uniform, Contiguous, Strided, Scattered };
+  // How lanes' addresses lie; `offset`: of every lane for Scattered, else of lane 0 (i64).
+  Access access(const IndexForm& form, llvm::Value*& offset);
+  int step(const IndexForm& form) const;  // of a Strided access: -1 or 2 to 4; 0: it is none
+
+  // Lanes whose addresses are `step` (-1, 1 to 4) elements apart where `holds` (i1), at `first` in lane 0: what divides
+  // neighbours by more than they are lanes has the same quotient for most.
+  struct Run {
+    llvm::Value* first;
+    int step;
+    llvm::Value* holds;
+  };
+  std::optional<Run> run(const IndexForm& form);
+  // What one of two blocks makes, by a condition that all lanes share.
+  llvm::Value* where(llvm::Value* condition, const std::function<llvm::Value*()>& then,
+                     const std::function<llvm::Value*()>& otherwise);
+  // The same as emit(form), quickly where lanes are neighbours.
+  llvm::Value* emit_in_runs(const IndexForm& form);
+
+ private:
+  struct About {
+    std::vector<VarId> vars;
+    bool vector = false;  // mentions the vector variable
+    bool bound = false;   // mentions a scalar's value
+    uint16_t depth = 0;   // of the deepest loop that moves it
+  };
+  struct Known {
+    ExprId expr;
+    int lanes;
+    std::vector<llvm::Value*> vars;  // the variables' values when it was emitted, in About's order
+    llvm::Value* value;
+  };
+
+  struct Division {
+    ExprId expr, over, by;
+    int64_t step;  // of `over`, from lane to lane
+  };
+  using Divisions = std::vector<Division>;
+
+  const About& about(ExprId expr);
+  llvm::Value* known(ExprId expr, const About& about, int lanes) const;
+  bool is_vector(ExprId expr);
+  llvm::Value* variable(VarId var);
+  llvm::Value* fold_operands(ExprId expr);
+  llvm::Value* combine(ExprId expr, llvm::Value* a, llvm::Value* b);
+  llvm::Value* division(ExprId expr, llvm::Value* a, llvm::Value* b);
+  llvm::Value* divide_by_reciprocal(llvm::Value* a, llvm::Value* b, bool is_mod);
+  llvm::Value* relation(llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* b);
+  llvm::Value* truth(llvm::Value* v);
+  std::optional<int64_t> lane_step(ExprId expr, Divisions& divisions);
+  std::optional<int64_t> step_of_sum(ExprId expr, Divisions& divisions);
+  std::optional<int64_t> step_of_product(ExprId expr, Divisions& divisions);
+  std::optional<int64_t> step_of_division(ExprId expr, Divisions& divisions);
+  llvm::Value* stays_inside(const Division& division, llvm::Value* last);
+  llvm::Value* last_lane();
+
+  EmitState& s_;
+  std::unordered_map<ExprId, About> about_;
+  std::vector<Known> known_;
+};
+
+}  // namespace cresset::codegen::cpu

@@ -1,0 +1,55 @@
+// Accumulators of reductions: what folds into what, across lanes, loops and levels.
+#pragma once
+
+#include "codegen/cpu/emit_scalar.h"
+
+namespace cresset::codegen::cpu {
+
+// One reduction's running value in one lane count. Kept in stack slots that mem2reg removes.
+struct Accumulator {
+  ScalarId reduce;
+  int lanes = 1;
+  llvm::AllocaInst* value = nullptr;
+  llvm::AllocaInst* index = nullptr;  // ArgMax, ArgMin: i64
+  // Float Sum: what finished runs of `value` added up to, and finished runs of those. No chain of additions is long, so
+  // rounding errors stay at those of a blocked sum.
+  std::vector<llvm::AllocaInst*> totals;
+};
+
+class ReduceEmitter {
+ public:
+  ReduceEmitter(EmitState& state, ScalarEmitter& scalars) : s_(state), scalars_(scalars) {}
+
+  Accumulator start(ScalarId reduce, int lanes);
+  // Folds the operand's current value (lanes as in the state; masked lanes stay out) at `position`.
+  void fold(const Accumulator& accumulator, llvm::Value* position);
+  void end_run(const Accumulator& accumulator, size_t level);  // 0: of values, 1: of totals
+  static bool wants_runs(const loop::Kernel& kernel, ScalarId reduce);
+
+  // The result over all lanes of the accumulators of one reduction (of different lane counts).
+  llvm::Value* across_lanes(const std::vector<Accumulator>& parts);
+  // The result in each lane.
+  llvm::Value* in_lanes(const Accumulator& accumulator);
+
+  llvm::AllocaInst* slot(llvm::Type* type);  // on the stack, until mem2reg
+
+ private:
+  struct Pair {
+    llvm::Value* value;
+    llvm::Value* index;
+  };
+  enum class Ties { GoToTheFirst, ComeLater };  // ComeLater: b's indices are known to be the greater ones
+  Pair read(const Accumulator& accumulator);
+  Pair combine(const loop::Scalar& reduce, Pair a, Pair b, Ties ties = Ties::GoToTheFirst);
+  Pair halve(const loop::Scalar& reduce, Pair v);
+  llvm::Value* beats(const loop::Scalar& reduce, Pair a, Pair b, Ties ties);
+  Pair first_of_the_best(const loop::Scalar& reduce, Pair v);
+  llvm::Value* result(const loop::Scalar& reduce, Pair v);
+  llvm::Constant* identity(const loop::Scalar& reduce, llvm::Type* type);
+  DType operand_dtype(const loop::Scalar& reduce) const { return s_.scalar(reduce.a).dtype; }
+
+  EmitState& s_;
+  ScalarEmitter& scalars_;
+};
+
+}  // namespace cresset::codegen::cpu

@@ -1,0 +1,316 @@
+#include "codegen/cpu/emit_scalar.h"
+
+#include <limits>
+
+namespace cresset::codegen::cpu {
+
+using llvm::CmpInst;
+using llvm::Value;
+using llvm::Intrinsic::ID;
+using loop::Op;
+namespace Intrinsic = llvm::Intrinsic;
+
+Value* ScalarEmitter::emit(ScalarId id) {
+  const loop::Scalar& scalar = s_.scalar(id);
+  const IndexForm& form = s_.schedule.scalar_index[id.index];
+  if (scalar.op == Op::Const) return constant(scalar);
+  if (scalar.op == Op::Size) return index_.emit_in_runs(form);
+  if (scalar.op == Op::Load) return memory_.load(scalar, form);
+  if (Value* known = against_bound(scalar)) return known;
+  Value* operands[3] = {};
+  const ScalarId ids[3] = {scalar.a, scalar.b, scalar.c};
+  bool vector = false;
+  for (int i = 0; i < 3; ++i) {
+    if (!ids[i].valid()) continue;
+    operands[i] = s_.value(ids[i]);
+    vector |= EmitState::is_vector(operands[i]);
+  }
+  for (Value*& operand : operands)
+    if (operand != nullptr && vector) operand = s_.splat(operand);
+  return compute(scalar, s_.scalar(scalar.a).dtype, operands);
+}
+
+// Neighbouring numbers beside one that all lanes share, as masks compare positions with bounds: lanes' places are
+// compared, in 32 bits, with how far the bound is from lane 0.
+Value* ScalarEmitter::against_bound(const loop::Scalar& scalar) {
+  if (s_.lanes == 1 || scalar.op < Op::Eq || scalar.op > Op::Ge) return nullptr;
+  for (const bool swapped : {false, true}) {
+    const ScalarId line = swapped ? scalar.b : scalar.a;
+    Value* bound = s_.value(swapped ? scalar.a : scalar.b);
+    Value* first = nullptr;
+    if (s_.scalar(line).op != Op::Size || s_.scalar(line).dtype != DType::I64 || EmitState::is_vector(bound)) continue;
+    if (index_.access(s_.schedule.scalar_index[line.index], first) != IndexEmitter::Access::Contiguous) continue;
+    Value* apart = s_.ir.CreateBinaryIntrinsic(Intrinsic::ssub_sat, bound, first);  // the bound may be data
+    apart = s_.ir.CreateBinaryIntrinsic(Intrinsic::smin, apart, s_.i64(s_.lanes));
+    apart = s_.ir.CreateBinaryIntrinsic(Intrinsic::smax, apart, s_.i64(-1));
+    apart = s_.splat(s_.ir.CreateTrunc(apart, s_.ir.getInt32Ty()));
+    Value* lane = s_.ir.CreateTrunc(s_.iota(), apart->getType());
+    return swapped ? comparison(scalar.op, DType::I32, apart, lane) : comparison(scalar.op, DType::I32, lane, apart);
+  }
+  return nullptr;
+}
+
+Value* ScalarEmitter::constant(const loop::Scalar& scalar) {
+  llvm::Type* type = s_.register_type(scalar.dtype);
+  if (is_float(scalar.dtype)) return llvm::ConstantFP::get(type, scalar.number);
+  return llvm::ConstantInt::get(type, static_cast<uint64_t>(scalar.integer), /*isSigned=*/!is_unsigned(scalar.dtype));
+}
+
+Value* ScalarEmitter::compute(const loop::Scalar& scalar, DType from, Value* const* v) {
+  if (scalar.op == Op::Cast) return cast(from, scalar.dtype, v[0]);
+  if (scalar.op == Op::BitCast) return bit_cast(from, scalar.dtype, v[0]);
+  if (scalar.op == Op::RoundTo) return memory_.round_to(scalar.round, v[0]);
+  if (scalar.op == Op::Select) return s_.ir.CreateSelect(v[0], v[1], v[2]);
+  if (scalar.op >= Op::Eq && scalar.op <= Op::Ge) return comparison(scalar.op, from, v[0], v[1]);
+  if (scalar.op == Op::IsNan) return s_.ir.CreateFCmpUNO(v[0], v[0]);
+  if (scalar.op == Op::IsInf) {
+    Value* magnitude = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, v[0]);
+    return s_.ir.CreateFCmpOEQ(magnitude, s_.constant_like(v[0], std::numeric_limits<double>::infinity()));
+  }
+  if (scalar.op == Op::Fma) {
+    if (!is_float(from)) return s_.ir.CreateAdd(s_.ir.CreateMul(v[0], v[1]), v[2]);
+    return s_.ir.CreateIntrinsic(v[0]->getType(), Intrinsic::fma, {v[0], v[1], v[2]});
+  }
+  if (is_float(from)) return v[1] == nullptr ? float_unary(scalar, v[0]) : float_binary(scalar, v[0], v[1]);
+  return v[1] == nullptr ? integer_unary(scalar, v[0]) : integer_binary(scalar, v[0], v[1]);
+}
+
+// Out-of-range conversions are left open; freeze keeps them from spreading. Types under 32 bits go by way of i32, which
+// is also what x86 and Arm do in scalar code.
+Value* ScalarEmitter::cast(DType from, DType to, Value* v) {
+  llvm::Type* type = v->getType()->getWithNewType(s_.register_type(to));
+  if (to == DType::Bool)
+    return is_float(from) ? s_.ir.CreateFCmpUNE(v, s_.constant_like(v, 0))
+                          : s_.ir.CreateICmpNE(v, s_.constant_int_like(v, 0));
+  if (is_float(to)) {
+    if (is_float(from)) return s_.ir.CreateFPCast(v, type);
+    return is_unsigned(from) ? s_.ir.CreateUIToFP(v, type) : s_.ir.CreateSIToFP(v, type);
+  }
+  if (!is_float(from)) return s_.ir.CreateIntCast(v, type, /*isSigned=*/!is_unsigned(from));
+  llvm::Type* whole = to == DType::I64 ? type : v->getType()->getWithNewType(s_.ir.getInt32Ty());
+  return s_.ir.CreateIntCast(s_.ir.CreateFreeze(s_.ir.CreateFPToSI(v, whole)), type, /*isSigned=*/true);
+}
+
+Value* ScalarEmitter::bit_cast(DType from, DType to, Value* v) {
+  if (from == DType::Bool) v = s_.ir.CreateZExt(v, v->getType()->getWithNewType(s_.ir.getInt8Ty()));
+  if (to == DType::Bool) return s_.ir.CreateICmpNE(v, s_.constant_int_like(v, 0));
+  return s_.ir.CreateBitCast(v, v->getType()->getWithNewType(s_.register_type(to)));
+}
+
+Value* ScalarEmitter::comparison(Op op, DType from, Value* a, Value* b) {
+  const bool real = is_float(from), u = is_unsigned(from);
+  auto make = [&](CmpInst::Predicate f, CmpInst::Predicate s, CmpInst::Predicate un) {
+    return real ? s_.ir.CreateFCmp(f, a, b) : s_.ir.CreateICmp(u ? un : s, a, b);
+  };
+  switch (op) {
+    case Op::Eq:
+      return make(CmpInst::FCMP_OEQ, CmpInst::ICMP_EQ, CmpInst::ICMP_EQ);
+    case Op::Ne:
+      return make(CmpInst::FCMP_UNE, CmpInst::ICMP_NE, CmpInst::ICMP_NE);
+    case Op::Lt:
+      return make(CmpInst::FCMP_OLT, CmpInst::ICMP_SLT, CmpInst::ICMP_ULT);
+    case Op::Le:
+      return make(CmpInst::FCMP_OLE, CmpInst::ICMP_SLE, CmpInst::ICMP_ULE);
+    case Op::Gt:
+      return make(CmpInst::FCMP_OGT, CmpInst::ICMP_SGT, CmpInst::ICMP_UGT);
+    case Op::Ge:
+      return make(CmpInst::FCMP_OGE, CmpInst::ICMP_SGE, CmpInst::ICMP_UGE);
+    default:
+      CRESSET_CHECK(false, "not a comparison");
+  }
+}
+
+Value* ScalarEmitter::sign(DType dtype, Value* a) {
+  if (is_float(dtype)) {
+    Value* zero = s_.constant_like(a, 0);
+    Value* up = s_.ir.CreateSelect(s_.ir.CreateFCmpOGT(a, zero), s_.constant_like(a, 1), zero);
+    return s_.ir.CreateSelect(s_.ir.CreateFCmpOLT(a, zero), s_.constant_like(a, -1), up);
+  }
+  Value* zero = s_.constant_int_like(a, 0);
+  if (is_unsigned(dtype)) return s_.ir.CreateZExt(s_.ir.CreateICmpNE(a, zero), a->getType());
+  Value* up = s_.ir.CreateZExt(s_.ir.CreateICmpSGT(a, zero), a->getType());
+  return s_.ir.CreateOr(up, s_.ir.CreateSExt(s_.ir.CreateICmpSLT(a, zero), a->getType()));
+}
+
+Value* ScalarEmitter::float_unary(const loop::Scalar& scalar, Value* a) {
+  switch (scalar.op) {
+    case Op::Neg:
+      return s_.ir.CreateFNeg(a);
+    case Op::Abs:
+      return s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, a);
+    case Op::Sign:
+      return sign(scalar.dtype, a);
+    case Op::Sqrt:
+      return s_.ir.CreateUnaryIntrinsic(Intrinsic::sqrt, a);
+    case Op::Rsqrt:
+      return s_.ir.CreateFDiv(s_.constant_like(a, 1), s_.ir.CreateUnaryIntrinsic(Intrinsic::sqrt, a));
+    case Op::Floor:
+      return s_.ir.CreateUnaryIntrinsic(Intrinsic::floor, a);
+    case Op::Ceil:
+      return s_.ir.CreateUnaryIntrinsic(Intrinsic::ceil, a);
+    case Op::Trunc:
+      return s_.ir.CreateUnaryIntrinsic(Intrinsic::trunc, a);
+    case Op::Round:
+      return s_.ir.CreateUnaryIntrinsic(Intrinsic::roundeven, a);
+    default:
+      return math_.emit(scalar.op, {a});
+  }
+}
+
+Value* ScalarEmitter::extreme(bool greatest, DType dtype, Value* a, Value* b) {
+  if (!is_float(dtype)) {
+    const ID id = is_unsigned(dtype) ? (greatest ? Intrinsic::umax : Intrinsic::umin)
+                                     : (greatest ? Intrinsic::smax : Intrinsic::smin);
+    return s_.ir.CreateBinaryIntrinsic(id, a, b);
+  }
+  // Which zero wins is not specified: without that freedom each one costs twice as much.
+  llvm::FastMathFlags flags;
+  flags.setNoSignedZeros();
+  llvm::IRBuilder<>::FastMathFlagGuard guard(s_.ir);
+  s_.ir.setFastMathFlags(flags);
+  return s_.ir.CreateBinaryIntrinsic(greatest ? Intrinsic::maximum : Intrinsic::minimum, a, b);
+}
+
+// With |a / b| below half of what the mantissa holds, trunc(a / b) is the quotient or, where a / b was rounded up to an
+// integer, one more; a - quotient * b and its correction are exact. Other lanes (NaN among them) are the C library's.
+Value* ScalarEmitter::fmod(Value* a, Value* b) {
+  if (!EmitState::is_vector(a) || !s_.has_fma) return s_.ir.CreateFRem(a, b);
+  const double most = a->getType()->getScalarType()->isDoubleTy() ? 0x1p51 : 0x1p22;
+  Value* ratio = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, s_.ir.CreateFDiv(a, b));
+  Value* beyond = s_.ir.CreateNot(s_.ir.CreateFCmpOLT(ratio, s_.constant_like(a, most)));
+  if (s_.mask != nullptr) beyond = s_.ir.CreateAnd(beyond, s_.mask);
+  Value* quotient = s_.ir.CreateUnaryIntrinsic(Intrinsic::trunc, ratio);
+  Value* whole = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, a);
+  Value* divisor = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, b);
+  Value* rest = s_.ir.CreateIntrinsic(a->getType(), Intrinsic::fma, {s_.ir.CreateFNeg(quotient), divisor, whole});
+  Value* zero = s_.constant_like(a, 0);
+  rest = s_.ir.CreateSelect(s_.ir.CreateFCmpOLT(rest, zero), s_.ir.CreateFAdd(rest, divisor), rest);
+  rest = s_.ir.CreateSelect(s_.ir.CreateFCmpOEQ(quotient, zero), whole, rest);  // the divisor may be infinite
+  rest = s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, rest, a);
+  return s_.unless_any(beyond, rest, [&] { return s_.ir.CreateFRem(a, b); });
+}
+
+Value* ScalarEmitter::remainder(Value* a, Value* b) {
+  Value* zero = s_.constant_like(a, 0);
+  Value* m = fmod(a, b);
+  Value* signs_differ = s_.ir.CreateXor(s_.ir.CreateFCmpOLT(b, zero), s_.ir.CreateFCmpOLT(m, zero));
+  Value* adjust = s_.ir.CreateAnd(s_.ir.CreateFCmpUNE(m, zero), signs_differ);
+  return s_.ir.CreateSelect(adjust, s_.ir.CreateFAdd(m, b), m);
+}
+
+Value* ScalarEmitter::float_binary(const loop::Scalar& scalar, Value* a, Value* b) {
+  switch (scalar.op) {
+    case Op::Add:
+      return s_.ir.CreateFAdd(a, b);
+    case Op::Sub:
+      return s_.ir.CreateFSub(a, b);
+    case Op::Mul:
+      return s_.ir.CreateFMul(a, b);
+    case Op::Div:
+      return s_.ir.CreateFDiv(a, b);
+    case Op::Fmod:
+      return fmod(a, b);
+    case Op::Remainder:
+      return remainder(a, b);
+    case Op::CopySign:
+      return s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, a, b);
+    case Op::Maximum:
+      return extreme(/*greatest=*/true, scalar.dtype, a, b);
+    case Op::Minimum:
+      return extreme(/*greatest=*/false, scalar.dtype, a, b);
+    case Op::Fmax:
+      return s_.ir.CreateBinaryIntrinsic(Intrinsic::maxnum, a, b);
+    case Op::Fmin:
+      return s_.ir.CreateBinaryIntrinsic(Intrinsic::minnum, a, b);
+    default:
+      return math_.emit(scalar.op, {a, b});
+  }
+}
+
+Value* ScalarEmitter::integer_unary(const loop::Scalar& scalar, Value* a) {
+  switch (scalar.op) {
+    case Op::Neg:
+      return s_.ir.CreateNeg(a);
+    case Op::Abs:
+      return is_unsigned(scalar.dtype) ? a : s_.ir.CreateBinaryIntrinsic(Intrinsic::abs, a, s_.ir.getFalse());
+    case Op::Sign:
+      return sign(scalar.dtype, a);
+    case Op::BitNot:
+      return s_.ir.CreateNot(a);
+    case Op::Floor:
+    case Op::Ceil:
+    case Op::Trunc:
+    case Op::Round:
+      return a;
+    default:
+      CRESSET_CHECK(false, "operator has no meaning on one integer");
+  }
+}
+
+Value* ScalarEmitter::integer_binary(const loop::Scalar& scalar, Value* a, Value* b) {
+  switch (scalar.op) {
+    case Op::Add:
+      return s_.ir.CreateAdd(a, b);
+    case Op::Sub:
+      return s_.ir.CreateSub(a, b);
+    case Op::Mul:
+      return s_.ir.CreateMul(a, b);
+    case Op::FloorDivInt:
+    case Op::TruncDivInt:
+    case Op::Fmod:
+    case Op::Remainder:
+      return divide(scalar.op, scalar.dtype, a, b);
+    case Op::Maximum:
+    case Op::Fmax:
+      return extreme(/*greatest=*/true, scalar.dtype, a, b);
+    case Op::Minimum:
+    case Op::Fmin:
+      return extreme(/*greatest=*/false, scalar.dtype, a, b);
+    case Op::BitAnd:
+      return s_.ir.CreateAnd(a, b);
+    case Op::BitOr:
+      return s_.ir.CreateOr(a, b);
+    case Op::BitXor:
+      return s_.ir.CreateXor(a, b);
+    case Op::ShiftLeft:
+    case Op::ShiftRight:
+      return shift(scalar.op, scalar.dtype, a, b);
+    default:
+      CRESSET_CHECK(false, "operator has no meaning on two integers");
+  }
+}
+
+// Never traps: a divisor of 0 acts as 1, and so does -1 under the least integer (whose quotient wraps to itself).
+Value* ScalarEmitter::divide(Op op, DType dtype, Value* a, Value* b) {
+  Value* zero = s_.constant_int_like(b, 0);
+  Value* one = s_.constant_int_like(b, 1);
+  Value* safe = s_.ir.CreateSelect(s_.ir.CreateICmpEQ(b, zero), one, b);
+  const bool quotient_wanted = op == Op::FloorDivInt || op == Op::TruncDivInt;
+  if (is_unsigned(dtype)) return quotient_wanted ? s_.ir.CreateUDiv(a, safe) : s_.ir.CreateURem(a, safe);
+  const unsigned bits = b->getType()->getScalarSizeInBits();
+  Value* least = llvm::ConstantInt::get(b->getType(), llvm::APInt::getSignedMinValue(bits));
+  Value* overflows = s_.ir.CreateAnd(s_.ir.CreateICmpEQ(a, least), s_.ir.CreateICmpEQ(b, s_.constant_int_like(b, -1)));
+  safe = s_.ir.CreateSelect(overflows, one, safe);
+  Value* quotient = s_.ir.CreateSDiv(a, safe);
+  if (op == Op::TruncDivInt) return quotient;
+  Value* rest = s_.ir.CreateSub(a, s_.ir.CreateMul(quotient, safe));
+  if (op == Op::Fmod) return rest;
+  Value* signs_differ = s_.ir.CreateICmpSLT(s_.ir.CreateXor(rest, safe), zero);
+  Value* adjust = s_.ir.CreateAnd(s_.ir.CreateICmpNE(rest, zero), signs_differ);
+  if (op == Op::Remainder) return s_.ir.CreateSelect(adjust, s_.ir.CreateAdd(rest, safe), rest);
+  return s_.ir.CreateSub(quotient, s_.ir.CreateZExt(adjust, quotient->getType()));
+}
+
+Value* ScalarEmitter::shift(Op op, DType dtype, Value* a, Value* b) {
+  const unsigned bits = a->getType()->getScalarSizeInBits();
+  Value* outside = s_.ir.CreateICmpUGE(b, s_.constant_int_like(b, bits));
+  if (op == Op::ShiftLeft) {
+    Value* amount = s_.ir.CreateSelect(outside, s_.constant_int_like(b, 0), b);
+    return s_.ir.CreateSelect(outside, s_.constant_int_like(a, 0), s_.ir.CreateShl(a, amount));
+  }
+  Value* amount = s_.ir.CreateSelect(outside, s_.constant_int_like(b, bits - 1), b);
+  if (!is_unsigned(dtype)) return s_.ir.CreateAShr(a, amount);
+  return s_.ir.CreateSelect(outside, s_.constant_int_like(a, 0), s_.ir.CreateLShr(a, amount));
+}
+
+}  // namespace cresset::codegen::cpu

@@ -1,0 +1,68 @@
+// What the parts of the emitter share while one kernel's code is being made.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/cpu/schedule.h"
+#include "codegen/cpu/symbol_resolver.h"
+
+namespace cresset::codegen::cpu {
+
+struct EmitState {
+  EmitState(const loop::Kernel& kernel, const Schedule& schedule, llvm::Module& module)
+      : kernel(kernel), schedule(schedule), module(module), ir(module.getContext()), values(kernel.scalars.size()) {}
+
+  const loop::Kernel& kernel;
+  const Schedule& schedule;
+  llvm::Module& module;
+  llvm::IRBuilder<> ir;
+  SymbolResolver resolver = nullptr;
+  int vector_bits = 128;
+  bool has_fma = false;
+  bool has_bf16 = false;    // f32 to bf16 by vectors of 16
+  bool has_scalef = false;  // AVX-512's x * 2^n, for vectors of 16
+
+  std::vector<llvm::Value*> values;              // by scalar: the value in the innermost scope that computed it
+  std::unordered_map<VarId, llvm::Value*> vars;  // i64; the vector variable: its value in lane 0
+  std::vector<llvm::Value*> buffers;             // pointers
+  llvm::Value* scratch = nullptr;
+  llvm::Value* zeros = nullptr;  // pointer to 8 readable bytes of zero
+  int lanes = 1;                 // of the vector loop's body being emitted
+  llvm::Value* mask = nullptr;   // <lanes x i1>; nullptr: all lanes are inside
+
+  const loop::Scalar& scalar(ScalarId id) const { return kernel[id]; }
+  llvm::Value* value(ScalarId id) const { return values[id.index]; }
+
+  static bool is_vector(const llvm::Value* v) { return v->getType()->isVectorTy(); }
+  llvm::Type* register_type(DType dtype);            // bool is i1
+  llvm::Type* memory_type(DType dtype);              // bool is i8, bf16 is i16
+  llvm::Type* widened(llvm::Type* element, int n) {  // one lane is a plain value, never a vector of one
+    return n == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(n));
+  }
+  llvm::Value* i64(int64_t v) { return ir.getInt64(static_cast<uint64_t>(v)); }
+  llvm::Value* splat(llvm::Value* v) {  // vectors pass through
+    return is_vector(v) || lanes == 1 ? v : ir.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+  }
+  static unsigned lanes_of(const llvm::Value* v) {
+    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+    return type == nullptr ? 1 : type->getNumElements();
+  }
+  llvm::Value* splat_like(llvm::Value* like, llvm::Value* v) {
+    return is_vector(like) ? ir.CreateVectorSplat(lanes_of(like), v) : v;
+  }
+  llvm::Value* iota();  // <0, 1, ..., lanes - 1> of i64
+  // A constant of v's type (splat for vectors).
+  llvm::Value* constant_like(llvm::Value* v, double number);
+  llvm::Value* constant_int_like(llvm::Value* v, int64_t number);
+  // `value`, or, when `condition` holds in a lane, what `otherwise` makes in a block of its own.
+  llvm::Value* unless_any(llvm::Value* condition, llvm::Value* value, const std::function<llvm::Value*()>& otherwise);
+};
+
+inline bool is_unsigned(DType dtype) { return dtype == DType::U8 || dtype == DType::Bool; }
+
+}  // namespace cresset::codegen::cpu

@@ -1,0 +1,114 @@
+#include "codegen/cpu/jit.h"
+
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/Support/DynamicLibrary.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <cmath>
+
+#include "base/check.h"
+
+namespace cresset::codegen::cpu {
+namespace {
+
+namespace orc = llvm::orc;
+
+struct Known {
+  const char* name;
+  void* address;
+};
+
+// libm as this process links it: there even when the executable exports no symbols.
+#define CRESSET_LIBM_1(name)                                                     \
+  {#name, reinterpret_cast<void*>(static_cast<double (*)(double)>(::name))}, {   \
+    #name "f", reinterpret_cast<void*>(static_cast<float (*)(float)>(::name##f)) \
+  }
+#define CRESSET_LIBM_2(name)                                                            \
+  {#name, reinterpret_cast<void*>(static_cast<double (*)(double, double)>(::name))}, {  \
+    #name "f", reinterpret_cast<void*>(static_cast<float (*)(float, float)>(::name##f)) \
+  }
+const Known kLibm[] = {
+    CRESSET_LIBM_1(exp),   CRESSET_LIBM_1(exp2),   CRESSET_LIBM_1(expm1),     CRESSET_LIBM_1(log),
+    CRESSET_LIBM_1(log2),  CRESSET_LIBM_1(log10),  CRESSET_LIBM_1(log1p),     CRESSET_LIBM_1(sin),
+    CRESSET_LIBM_1(cos),   CRESSET_LIBM_1(tan),    CRESSET_LIBM_1(asin),      CRESSET_LIBM_1(acos),
+    CRESSET_LIBM_1(atan),  CRESSET_LIBM_1(sinh),   CRESSET_LIBM_1(cosh),      CRESSET_LIBM_1(tanh),
+    CRESSET_LIBM_1(asinh), CRESSET_LIBM_1(acosh),  CRESSET_LIBM_1(atanh),     CRESSET_LIBM_1(erf),
+    CRESSET_LIBM_1(erfc),  CRESSET_LIBM_1(lgamma), CRESSET_LIBM_1(floor),     CRESSET_LIBM_1(ceil),
+    CRESSET_LIBM_1(trunc), CRESSET_LIBM_1(rint),   CRESSET_LIBM_1(nearbyint), CRESSET_LIBM_2(pow),
+    CRESSET_LIBM_2(atan2), CRESSET_LIBM_2(hypot),  CRESSET_LIBM_2(nextafter), CRESSET_LIBM_2(fmod),
+    CRESSET_LIBM_2(fmax),  CRESSET_LIBM_2(fmin),
+};
+#undef CRESSET_LIBM_1
+#undef CRESSET_LIBM_2
+
+void* find_libm(llvm::StringRef name) {
+  for (const Known& known : kLibm)
+    if (name == known.name) return known.address;
+  return nullptr;
+}
+
+}  // namespace
+
+// What kernels call: libm, the vector-math library, and what LLVM itself emits calls to (memset, half conversions).
+class Jit::Library : public orc::DefinitionGenerator {
+ public:
+  explicit Library(const Jit& jit) : jit_(jit) {}
+
+  llvm::Error tryToGenerate(orc::LookupState&, orc::LookupKind, orc::JITDylib& library, orc::JITDylibLookupFlags,
+                            const orc::SymbolLookupSet& symbols) override {
+    orc::SymbolMap found;
+    for (const auto& [name, flags] : symbols) {
+      if (void* address = find(*name))
+        found[name] = {orc::ExecutorAddr::fromPtr(address),
+                       llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    }
+    return found.empty() ? llvm::Error::success() : library.define(orc::absoluteSymbols(std::move(found)));
+  }
+
+ private:
+  void* find(llvm::StringRef name) const {
+    if (void* address = find_libm(name)) return address;
+    const SymbolResolver resolver = jit_.resolver_;
+    if (resolver != nullptr)
+      if (void* address = resolver(name.str().c_str())) return address;
+    return llvm::sys::DynamicLibrary::SearchForAddressOfSymbol(name.str());
+  }
+
+  const Jit& jit_;
+};
+
+Jit::Jit(const std::string& triple) {
+  llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr);  // the process's own symbols
+  orc::JITTargetMachineBuilder machine{llvm::Triple(triple)};
+  auto made = orc::LLJITBuilder()
+                  .setJITTargetMachineBuilder(std::move(machine))
+                  .setPlatformSetUp(orc::setUpInactivePlatform)
+                  .setLinkProcessSymbolsByDefault(false)
+                  .create();
+  CRESSET_CHECK(static_cast<bool>(made), "the JIT did not start: " + llvm::toString(made.takeError()));
+  jit_ = std::move(*made);
+  jit_->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+  jit_->getMainJITDylib().addGenerator(std::make_unique<Library>(*this));
+}
+
+Jit::~Jit() = default;
+
+// Each object has a library of its own, in front of the shared one: an object whose names were seen before (the cache
+// was cleared and the kernel compiled again) is no conflict.
+Result<void*> Jit::load(const runtime::KernelImage& object) {
+  const auto failure = [](llvm::Error error) {
+    return Fallback{FallbackReason::CodegenFailed, "linking a kernel: " + llvm::toString(std::move(error)), ""};
+  };
+  auto library = jit_->createJITDylib("kernel" + std::to_string(count_++));
+  if (!library) return failure(library.takeError());
+  library->addToLinkOrder(jit_->getMainJITDylib());
+  auto bytes = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.bytes.data(), object.bytes.size()));
+  if (llvm::Error failed = jit_->addObjectFile(*library, std::move(bytes))) return failure(std::move(failed));
+  auto symbol = jit_->lookup(*library, object.entry);
+  if (!symbol) return failure(symbol.takeError());
+  return symbol->toPtr<void*>();
+}
+
+}  // namespace cresset::codegen::cpu

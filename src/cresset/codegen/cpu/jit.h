@@ -1,0 +1,33 @@
+// Loads object files into the process and finds functions in them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "codegen/cpu/symbol_resolver.h"
+#include "runtime/compiled_kernel.h"
+
+namespace llvm::orc {
+class LLJIT;
+}
+
+namespace cresset::codegen::cpu {
+
+class Jit {
+ public:
+  explicit Jit(const std::string& triple);
+  ~Jit();
+  void set_resolver(SymbolResolver resolver) { resolver_ = resolver; }
+  // The entry of an object. The code stays loaded. Fallback: it cannot be linked (it was made where other library
+  // functions existed).
+  Result<void*> load(const runtime::KernelImage& object);
+
+ private:
+  class Library;
+  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  std::atomic<SymbolResolver> resolver_ = nullptr;
+  int count_ = 0;
+};
+
+}  // namespace cresset::codegen::cpu
