@@ -93,12 +93,23 @@ void end(Capture& capture, FunctionNotes::Noted& noted, const variable_list& mad
   noted.done = true;
 }
 
+bool is_one_value(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) return false;
+  const TraceTensor *x = TraceTensor::from(a), *y = TraceTensor::from(b);
+  return x != nullptr && y != nullptr ? x->value == y->value : a.is_same(b);
+}
+
 class PreMark final : public torch::autograd::FunctionPreHook {
  public:
   explicit PreMark(std::function<void(const variable_list&)> act) : act_(std::move(act)) {}
+  // Gradients that are one value are told apart: in another pass they may differ.
   variable_list operator()(const variable_list& gradients) override {
-    act_(gradients);
-    return gradients;
+    variable_list apart = gradients;
+    for (size_t i = 0; i < apart.size(); ++i)
+      for (size_t k = 0; k < i; ++k)
+        if (is_one_value(apart[i], apart[k])) apart[i] = at::alias(apart[i]);
+    act_(apart);
+    return apart;
   }
 
  private:

@@ -619,11 +619,10 @@ size_t CompiledFunction::how_much_is_known() const { return feedback_.size() + v
 // Whether a later call can be served by what was captured, or captured otherwise.
 void CompiledFunction::note_worth(const Variant& variant, size_t known_before) {
   worth_.captured((variant.eager_reason.empty() && !variant.raised) || how_much_is_known() != known_before);
-  if (options_.fullgraph || !worth_.is_in_vain() || std::exchange(warned_vain_, true)) return;
-  const SetAside raised;
   const bool is_useful = variant.eager_reason.empty() && !variant.raised;
-  warn_in_vain(name(),
-               is_useful ? "no later call was like one that was captured. " + misses_.worst() : variant.eager_reason);
+  if (is_useful || options_.fullgraph || !worth_.is_in_vain() || std::exchange(warned_vain_, true)) return;
+  const SetAside raised;
+  warn_in_vain(name(), variant.eager_reason);
 }
 
 void CompiledFunction::note_packing() {
@@ -636,12 +635,9 @@ void CompiledFunction::note_packing() {
 // Whether calls like those before would go on compiling programs that serve no other.
 bool CompiledFunction::captures_in_vain() {
   if (options_.fullgraph) return false;
-  if (worth_.rests()) {
-    CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: nothing came of the captures before");
-    return true;
-  }
-  if (!worth_.exhausted()) return false;
-  CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: too many variants served no other call");
+  if (!worth_.rests() && !worth_.exhausted()) return false;
+  CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: nothing came of the captures before");
+  if (warned_vain_) return true;
   if (std::exchange(warned_worth_, true)) return true;
   const std::string worst = misses_.worst();
   live_totals().break_reasons.push_back(name() + ": too many variants served no other call. " + worst);

@@ -360,7 +360,19 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (call.nargs > 1 && names_attribute_to_read(call.callable)) cresset_eval_bind(call.args[0], call.args[1]);
   note_classes(call);
   note_callable(activation, call.callable);
-  if (is_left_whole(*activation, call.callable)) return call_whole(activation, call);
+  if (is_left_whole(*activation, call.callable)) {
+    PyRef instead = substitute_of(*activation, call);
+    if (!instead) return call_whole(activation, call);
+    CressetCall whole = call;  // also where later calls do it
+    whole.callable = stand_in(std::move(instead));
+    call_whole(activation, whole);
+    const CressetAction done = call_unseen(whole.callable, whole, result);
+    in_progress_.end();
+    if (done == CRESSET_FAIL) return after_failure(activation), done;
+    PyRef value = PyRef::steal(*result);
+    go_on_with(activation, value);
+    return *result = value.release(), done;
+  }
   if (const uint8_t special = call.evaluated ? uint8_t{kAnyCall} : special_call(call.callable);
       is_ordinary(call, special)) {
     if (special == kAsksType && role_of(activation->code) != CodeRole::Replacement)

@@ -26,9 +26,8 @@ import cresset
 FULL = os.environ.get("CRESSET_TEST_FULL") == "1"
 CALLS_OF_AN_OPERATOR = 12 if FULL else 4
 SHARDS = 12
-# What is in memory that nobody has written, and what is drawn otherwise than by itself, has strides and aliases, too;
-# these have none that eager would repeat.
-APART = {"aten::_efficientzerotensor", "aten::sym_stride.int"}
+# Zeros without memory; what torch.tensor() ends with, whose argument nobody sees.
+APART = {"aten::_efficientzerotensor", "aten::lift_fresh"}
 
 
 class Recorder(TorchDispatchMode):
@@ -125,7 +124,7 @@ def test_memory_of_results(shard):
 
 def argument(a: torch.Argument, turn: int) -> object:
     kind, x = str(a.type), torch.arange(24.0).view(2, 3, 4)
-    lists = [[1, 2], [2, 12], [24], [0], [2, 3, 4], [3, 2, 4], [1], [0, 1, 2]]
+    lists = [[1, 2], [2, 12], [24], [1, 1], [2, 3, 4], [3, 2, 4], [1], [0, 1, 2]]
     if kind == "Tensor":
         return x if turn % 2 == 0 else (x % 2).long()
     if a.has_default_value():

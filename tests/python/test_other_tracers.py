@@ -420,7 +420,7 @@ def same(got, expected, path="out"):
 
 
 @pytest.mark.parametrize("warm", (False, True), ids=("cold", "warm"))
-@pytest.mark.parametrize("kind", KINDS if FULL else ("function", "module", "inside another module"))
+@pytest.mark.parametrize("kind", KINDS if FULL else ("function", "inside another module"))
 @pytest.mark.parametrize("tracer", TRACERS, ids=lambda f: f.__name__)
 def test_is_as_in_eager_mode(tracer, kind, warm):
     got = outcome(tracer, kind, cresset.compile, warm)
@@ -431,7 +431,7 @@ def test_is_as_in_eager_mode(tracer, kind, warm):
 NAMED_OTHERWISE = (fx_of_a_gradient,)
 
 
-@pytest.mark.parametrize("kind", ("function", "module"))
+@pytest.mark.parametrize("kind", ("function", "module") if FULL else ("module",))
 @pytest.mark.parametrize("tracer", [t for t in TRACERS if t not in NAMED_OTHERWISE], ids=lambda f: f.__name__)
 def test_tracers_inside_a_compiled_function(tracer, kind):
     seen = []
