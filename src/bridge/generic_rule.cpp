@@ -83,7 +83,9 @@ class MetaCall {
       : capture_(capture), handle_(checked_operator(op)), args_(args), op_(op) {
     gather();
     on_meta_ = !must_run(graph::op_name(op)) && !runs_for_sizes(capture_, handle_, args_, device_);
-    on_ones_ = !on_meta_ && takes_pivots(handle_);
+    // The rank of a matrix of zeros is none: what linear algebra gives of one is no general result.
+    const bool of_matrices = graph::op_name(op).starts_with("aten::linalg_") && !must_run(graph::op_name(op));
+    on_ones_ = !on_meta_ && (of_matrices || takes_pivots(handle_));
   }
 
   const std::vector<ExprId>& sizes() const { return sizes_; }  // distinct, simplified: all that the call depends on
