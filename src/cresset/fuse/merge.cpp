@@ -179,7 +179,11 @@ class Merger {
     for (uint32_t i = begin; i <= end; ++i) place_[order_[i] = slice[i - begin]] = i;
   }
 
-  DeviceKind device_of(uint32_t u) const { return graph_.type(units_[u].writes.front()).device.kind; }
+  // A kernel of which nothing is stored has no buffers to merge over.
+  DeviceKind device_of(uint32_t u) const {
+    const std::vector<ValueId>& buffers = units_[u].built.buffers;
+    return buffers.empty() ? DeviceKind::Meta : graph_.type(buffers.front()).device.kind;
+  }
   const CostModel& model_of(uint32_t u) const { return cost_model_of(device_of(u)); }
   bool few_rows(const Group& group, const CostModel& model) const {
     if (!group.has_inner()) return false;
