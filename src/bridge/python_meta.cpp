@@ -142,12 +142,22 @@ double work_of(Capture& capture, const std::vector<graph::Arg>& args,
   return std::max(elements, numbers);
 }
 
+// Internal operators divide by sizes that their callers have looked at.
+static bool has_no_elements(Capture& capture, const std::vector<graph::Arg>& args) {
+  bool found = false;
+  graph::Graph::for_each_value(args, [&](const graph::ValueId& v) {
+    for (const sym::ExprId e : capture.graph().type(v).sizes) found = found || capture.env().hint_or(e, 1) == 0;
+  });
+  return found;
+}
+
 bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, const std::vector<graph::Arg>& args,
                     const graph::Device& device) {
   if (device.kind != graph::DeviceKind::Cpu || !has_cpu_kernel(handle) || !asks_python_for_sizes(handle)) return false;
   if (handle.schema().returns().empty()) return false;                             // called for an effect
   if (handle.schema().name().starts_with("aten::_unsafe_index")) return false;     // no index is checked
   if (handle.schema().name().find("backward") != std::string::npos) return false;  // its kernel trusts in sizes
+  if (trusts_in_sizes(handle) && has_no_elements(capture, args)) return false;
   return work_of(capture, args, [&](sym::ExprId e) { return capture.env().hint_or(e, 1); }) <= kLittleWork;
 }
 
