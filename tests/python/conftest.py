@@ -25,6 +25,17 @@ FULL = os.environ.get("CRESSET_TEST_FULL") == "1"
 SUMMARY: list[str] = []
 
 
+collect_ignore = (
+    []
+    if FULL
+    else [
+        line
+        for line in (Path(__file__).parent / "full_only.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+)
+
+
 def known_failures() -> dict[str, tuple[str, bool]]:
     """Test id -> (reason, whether it ends the process), from known_failures.txt."""
     rows = {}
