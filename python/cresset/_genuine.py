@@ -116,7 +116,8 @@ def _as_made(module, in_c=None):
     user's program calls it, and nowhere else."""
     made = types.ModuleType(module.__name__)
     for name, value in vars(module).items():
-        value = getattr(in_c, name, value)
+        in_python = in_c is not None and name in getattr(_torch.functional, "__all__", ())  # with another signature
+        value = value if in_python else getattr(in_c, name, value)
         if isinstance(value, types.FunctionType) and not is_own(value, module, name):
             value = getattr(value, "__wrapped__", value)
         made.__dict__[name] = value
