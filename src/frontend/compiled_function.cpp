@@ -670,6 +670,9 @@ PyObject* CompiledFunction::run_in_race(PyObject* const* args, size_t nargsf, Py
 
 uint64_t CompiledFunction::sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const {
   if (options_.fullgraph) return 0;
+  constexpr std::ptrdiff_t kSizesCompiled = 8;  // a loop of few sizes is worth a program for each
+  const auto of_loop = [](const std::shared_ptr<Variant>& v) { return v->loops_of != 0; };
+  if (std::count_if(variants_.begin(), variants_.end(), of_loop) < kSizesCompiled) return 0;
   CallLeaves leaves;
   for (size_t i = 0; i < variants_.size(); ++i) {
     const std::shared_ptr<Variant> v = variants_[i];  // checks may run Python code
