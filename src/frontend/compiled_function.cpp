@@ -92,13 +92,6 @@ uint64_t sizes_of(const CallLeaves& leaves) {
   return hash | 1;
 }
 
-// Whether the few programs of loops that there are have served calls enough for another one.
-bool serve_many(const Variants& variants, const Worth& worth) {
-  constexpr int64_t kMost = 4, kServedForEach = 3;
-  const auto loops = std::count_if(variants.begin(), variants.end(), [](const auto& v) { return v->loops_of != 0; });
-  return loops < kMost && worth.served >= kServedForEach * loops;
-}
-
 // Once for each function: such calls may be many.
 void note_watched(const std::string& name) {
   const std::string line = name + ": " + kWatched;
@@ -582,8 +575,7 @@ PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject
       return call_eager(args, nargsf, kwnames);
     if (found.variant == nullptr)
       if (const uint64_t sizes = sizes_of_loop(state, packed.args.get(), packed.kwargs.get()))
-        if (!serve_many(variants_, worth_) && !loops_.pays(sizes))
-          return run_loop(sizes, packed.args.get(), packed.kwargs.get());
+        if (!loops_.pays(sizes)) return run_loop(sizes, packed.args.get(), packed.kwargs.get());
     if (found.variant == nullptr && options_.evaluate && cresset_eval_is_watched()) {
       note_watched(name());
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
