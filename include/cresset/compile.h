@@ -31,6 +31,7 @@ struct CompileSettings {
   bool fullgraph = false;       // true: throw std::runtime_error instead of running the function uncompiled
   bool eager_rounding = false;  // round bf16 and fp16 after every operator, as eager does
   bool freeze = false;          // compute once what depends on weights alone; weights that are written are noticed
+  int64_t entry_limit = 64;     // cache entries that are kept; the least recently used entry is dropped
   // A number that changes whenever state that the function depends on beside its arguments changes (a module's training
   // flag, say): a new value is a new variant. May be empty.
   std::function<uint64_t()> state;

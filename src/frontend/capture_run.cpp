@@ -27,10 +27,12 @@
 #include "frontend/no_collection.h"
 #include "frontend/other_tracers.h"
 #include "frontend/piece.h"
+#include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
 #include "frontend/set_up.h"
+#include "frontend/size_loops.h"
 #include "frontend/substitutes.h"
 #include "frontend/successor.h"
 #include "frontend/symbols.h"
@@ -402,10 +404,12 @@ class CaptureRun final : public PieceMaker {
   void keep_piece() {
     if (session_ != nullptr) session_->note_looks();
     note_generators();
-    if (home_ != nullptr && !is_repeated_ && !piece_->variant()->raised)
-      home_->insert(home_->begin(), piece_->variant());
+    Variant& variant = *piece_->variant();
+    if (variant.entry != nullptr && variant.next.point == nullptr && met_loops())
+      variant.loops_of = kinds_of(piece_->leaves());
+    if (home_ != nullptr && !is_repeated_ && !variant.raised) home_->add(piece_->variant());
     if (home_ != nullptr && !is_repeated_)
-      worth_->captured((!piece_->refused() && !piece_->variant()->raised) || how_much_is_known() != known_);
+      worth_->captured((!piece_->refused() && !variant.raised) || how_much_is_known() != known_);
     home_ = nullptr;
     is_repeated_ = false;
   }
@@ -752,6 +756,7 @@ class CaptureRun final : public PieceMaker {
 template <class F>
 static PyRef captured(const CaptureRequest& request, F&& go) {
   const Capturing now;
+  begin_loops();
   HooksOfCall hooks;
   std::vector<std::shared_ptr<Variant>> variants;
   PyRef result;

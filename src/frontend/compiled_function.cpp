@@ -21,7 +21,6 @@
 #include "frontend/errors.h"
 #include "frontend/late_iterators.h"
 #include "frontend/other_tracers.h"
-#include "frontend/pins.h"
 #include "frontend/released_inputs.h"
 #include "frontend/replay.h"
 #include "frontend/session.h"
@@ -67,29 +66,6 @@ bool requires_grad(const CallLeaves& leaves) {
 void note_recompile(const std::string& line) {
   live_totals().recompiles.push_back(line);
   CRESSET_LOG(Recompiles, line);
-}
-
-constexpr uint64_t kHash = 0x9E3779B97F4A7C15;
-
-uint64_t mixed(uint64_t hash, uint64_t value) { return (hash ^ (value + kHash + (hash << 6) + (hash >> 2))) * kHash; }
-
-// What cache entries tell tensors apart by, without sizes; 0 where they have none that could be compared.
-uint64_t kinds_of(const CallLeaves& leaves) {
-  uint64_t hash = kHash + leaves.tensors.size();
-  for (const at::Tensor& t : leaves.tensors) {
-    if (!t.defined() || t.layout() != c10::kStrided || t.is_nested()) return 0;
-    hash = mixed(hash, static_cast<uint64_t>(t.scalar_type()) << 8 | static_cast<uint64_t>(t.dim()));
-    hash = mixed(hash, t.requires_grad() ? 1 : 0);
-  }
-  return hash | 1;
-}
-
-uint64_t sizes_of(const CallLeaves& leaves) {
-  uint64_t hash = kHash;
-  for (const at::Tensor& t : leaves.tensors)
-    for (const int64_t size : t.sizes()) hash = mixed(hash, static_cast<uint64_t>(size));
-  for (const int64_t number : leaves.ints) hash = mixed(hash, static_cast<uint64_t>(number));
-  return hash | 1;
 }
 
 // Once for each function: such calls may be many.
@@ -150,15 +126,16 @@ bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* arg
   return v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why);
 }
 
-bool CompiledFunction::find_likely(const CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
-                                   Found& found) {
+bool CompiledFunction::find_likely(Variants& among, const CallHints& hints, const TorchState& state, PyObject* args,
+                                   PyObject* kwargs, Found& found) {
   const CallHints::Likely* known = hints.find(args, kwargs);
   if (known == nullptr) return false;
   const CallHints::Likely likely = *known;  // checks may run Python code
   for (const std::weak_ptr<Variant>& one : likely) {
     std::shared_ptr<Variant> v = one.lock();
     if (v == nullptr || !serves(*v, state, args, kwargs, found, nullptr)) continue;
-    v->used = ++clock_, v->has_served = true;
+    v->has_served = true;
+    among.use(v);
     found.variant = std::move(v);
     return true;
   }
@@ -170,20 +147,12 @@ CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints
                                                PyObject* args, PyObject* kwargs, std::string* why) {
   Found found;
   const bool many = among.size() > CallHints::kFew;
-  if (many && find_likely(hints, state, args, kwargs, found)) return found;
-  for (size_t i = 0; i < among.size(); ++i) {
-    std::shared_ptr<Variant> v = among[i];
-    if (!serves(*v, state, args, kwargs, found, why)) {
-      why = nullptr;
-      continue;
-    }
-    v->used = ++clock_, v->has_served = true;
-    if (many) hints.put(args, kwargs, v);
-    const auto here = std::find(among.begin(), among.end(), v);
-    if (here != among.end()) std::rotate(among.begin(), here, here + 1);
-    found.variant = std::move(v);
-    return found;
-  }
+  if (many && find_likely(among, hints, state, args, kwargs, found)) return found;
+  found.variant =
+      among.find([&](Variant& v) { return serves(v, state, args, kwargs, found, std::exchange(why, nullptr)); });
+  if (found.variant == nullptr) return found;
+  found.variant->has_served = true;
+  if (many) hints.put(args, kwargs, found.variant);
   return found;
 }
 
@@ -236,7 +205,6 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   ModuleGuards& modules = options_.evaluate ? names : variant->modules;
   modules.add_reachable(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
-  begin_loops();
   const size_t known = how_much_is_known();
   result = capture_call(request(modules, turn), variant, args, kwargs);
   if (plain_sizes_ && options_.dynamic) {
@@ -250,15 +218,13 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     ++live_totals().eager_calls;
   }
   if (variant->rejected != nullptr) rejected_.push_back(std::move(*std::exchange(variant->rejected, nullptr)));
-  if (variant->entry != nullptr && variant->next.point == nullptr && met_loops()) variant->loops_of = kinds_of(leaves);
   const bool failed = variant->raised || (!variant->eager_reason.empty() && !result);
   if (!failed) keep(variant, name);  // after bad input the next call may be good
   return variant;
 }
 
 void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::string& name) {
-  variant->used = ++clock_;
-  variants_.insert(variants_.begin(), variant);
+  variants_.add(variant);
   drop_of_gone_models_in_turn();
   if (!drop_least_used(variants_, *variant, options_.entry_limit)) return;
   ++worth_.dropped;
@@ -464,10 +430,17 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   const bool rests = next.variant == nullptr && point->worth.rests();
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   if (next.variant == nullptr && !watched && !rests && turn.take()) {
+    if (const uint64_t sizes = eager_sizes(point->successors, state, args.get(), kwargs.get())) {
+      turn.give();
+      PyObject* const of = kwargs.get();
+      return PyRef::steal(run_loop(sizes, point.get(), std::move(args), nullptr, of));
+    }
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
       const ModuleGuards no_names;
-      return capture_from(request(no_names, turn), point, std::move(fresh), std::move(args), value.get(),
-                          exception.get());
+      const auto began = SizeLoops::Clock::now();
+      PyRef result = capture_from(request(no_names, turn), point, fresh, std::move(args), value.get(), exception.get());
+      loops_.compiled(*fresh, SizeLoops::Clock::now() - began);
+      return result;
     }
   }
   const auto why = [&]() -> std::string {
@@ -574,8 +547,8 @@ PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject
     if (found.variant == nullptr && hold_stand_ins(packed.args.get(), packed.kwargs.get()))
       return call_eager(args, nargsf, kwnames);
     if (found.variant == nullptr)
-      if (const uint64_t sizes = sizes_of_loop(state, packed.args.get(), packed.kwargs.get()))
-        if (!loops_.pays(sizes)) return run_loop(sizes, packed.args.get(), packed.kwargs.get());
+      if (const uint64_t sizes = eager_sizes(variants_, state, packed.args.get(), packed.kwargs.get()))
+        return run_loop(sizes, nullptr, {}, packed.args.get(), packed.kwargs.get());
     if (found.variant == nullptr && options_.evaluate && cresset_eval_is_watched()) {
       note_watched(name());
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
@@ -660,26 +633,15 @@ PyObject* CompiledFunction::run_in_race(PyObject* const* args, size_t nargsf, Py
   return result.release();
 }
 
-uint64_t CompiledFunction::sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const {
-  if (options_.fullgraph) return 0;
-  constexpr std::ptrdiff_t kSizesCompiled = 8;  // a loop of few sizes is worth a program for each
-  const auto of_loop = [](const std::shared_ptr<Variant>& v) { return v->loops_of != 0; };
-  if (std::count_if(variants_.begin(), variants_.end(), of_loop) < kSizesCompiled) return 0;
-  CallLeaves leaves;
-  for (size_t i = 0; i < variants_.size(); ++i) {
-    const std::shared_ptr<Variant> v = variants_[i];  // checks may run Python code
-    if (v->loops_of == 0 || v->state != state) continue;
-    leaves.clear();
-    if (match(v->args, args, leaves, nullptr) && match(v->kwargs, kwargs, leaves, nullptr) && v->facts.holds(nullptr) &&
-        v->facts.gather(leaves, nullptr) && kinds_of(leaves) == v->loops_of)
-      return sizes_of(leaves);
-  }
-  return 0;
+uint64_t CompiledFunction::eager_sizes(const Variants& among, const TorchState& state, PyObject* args,
+                                       PyObject* kwargs) const {
+  return options_.fullgraph ? 0 : loops_.eager_sizes(among, state, args, kwargs);
 }
 
-PyObject* CompiledFunction::run_loop(uint64_t sizes, PyObject* args, PyObject* kwargs) {
+PyObject* CompiledFunction::run_loop(uint64_t sizes, const Point* point, PyRef frames, PyObject* args,
+                                     PyObject* kwargs) {
   const auto began = SizeLoops::Clock::now();
-  PyRef result = PyRef::steal(natively(nullptr, {}, args, kwargs));
+  PyRef result = PyRef::steal(natively(point, std::move(frames), args, kwargs));
   if (!result || !loops_.ran_eagerly(sizes, SizeLoops::Clock::now() - began)) return result.release();
   const std::string why = name() + ": a loop over sizes, of which each needs a program of its own";
   CRESSET_LOG(Recompiles, why + ": calls run eagerly until their sizes have come often enough");
@@ -704,7 +666,7 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
   PyRef result;
   const auto began = SizeLoops::Clock::now();
   const std::shared_ptr<Variant> variant = capture(state, args, kwargs, turn, result);
-  if (variant->loops_of != 0) loops_.compiled(SizeLoops::Clock::now() - began);
+  loops_.compiled(*variant, SizeLoops::Clock::now() - began);
   if (result && options_.fullgraph && !variant->eager_reason.empty()) return refuse_break(*variant);
   return result.release();
 }
@@ -714,7 +676,7 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
 void CompiledFunction::forget(Variants& among, const std::shared_ptr<Variant>& variant,
                               const bridge::PredictionError& error) {
   bridge::note_unpredictable(error.op());
-  std::erase(among, variant);
+  among.erase(variant);
   note_recompile(name() + ": " + error.what());
 }
 

@@ -15,6 +15,7 @@
 #include "frontend/inner_modules.h"
 #include "frontend/limits.h"
 #include "frontend/shape_profile.h"
+#include "frontend/size_loops.h"
 #include "frontend/totals.h"
 #include "frontend/variant.h"
 #include "frontend/write_turn.h"
@@ -76,7 +77,8 @@ class CompiledFunction {
                      WriteTurn& turn);
   bool find_or_take(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
                     WriteTurn& turn_to_write, bridge::CaptureTurn& turn, Found& found);
-  bool find_likely(const CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found);
+  bool find_likely(Variants& among, const CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
+                   Found& found);
   bool serves(Variant& variant, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
               std::string* why) const;
   // frames: those that the piece goes on in, and leaves; nullptr: the caller's arguments.
@@ -97,9 +99,10 @@ class CompiledFunction {
   void note_worth(const Variant& variant, size_t known_before);
   void note_packing();
   PyObject* run_in_race(PyObject* const* args, size_t nargsf, PyObject* kwnames);  // eagerly
-  // A call that no variant serves: its sizes, where a variant of a loop over sizes would serve it but for them; else 0.
-  uint64_t sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const;
-  PyObject* run_loop(uint64_t sizes, PyObject* args, PyObject* kwargs);  // eagerly
+  // SizeLoops::eager_sizes, but for functions that must be compiled.
+  uint64_t eager_sizes(const Variants& among, const TorchState& state, PyObject* args, PyObject* kwargs) const;
+  // Runs such a call eagerly, from the point on.
+  PyObject* run_loop(uint64_t sizes, const Point* point, PyRef frames, PyObject* args, PyObject* kwargs);
   void forget(Variants& among, const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
   // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.
   std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn,
@@ -122,7 +125,6 @@ class CompiledFunction {
   SizeLoops loops_;
   InnerModules inner_modules_;
   std::recursive_timed_mutex turns_;  // of threads, to change state (write_turn.h)
-  uint64_t clock_ = 0;                // calls served
   bool warned_limit_ = false, warned_worth_ = false, warned_vain_ = false, warned_packing_ = false,
        warned_race_ = false, warned_anomaly_ = false, warned_gradients_ = false;
 };

@@ -1,7 +1,6 @@
 #include "frontend/eager_race.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "frontend/thresholds.h"
 
@@ -49,25 +48,6 @@ bool EagerRace::ran_eagerly(std::optional<Clock::time_point> start) {
   rest_ = std::clamp(2 * rest_, kFirstRest, kLongestEager);
   resting_ = rest_;
   return true;
-}
-
-namespace {
-
-constexpr int kPart = 2;             // of the time that compiling takes
-constexpr size_t kMostSizes = 4096;  // that are told apart
-constexpr size_t kManySizes = 8;
-
-}  // namespace
-
-bool SizeLoops::pays(uint64_t sizes) const {
-  const auto found = eager_.find(sizes);
-  return kPart * (found != eager_.end() ? found->second : Clock::duration{}) >= compile_;
-}
-
-bool SizeLoops::ran_eagerly(uint64_t sizes, Clock::duration took) {
-  if (eager_.size() >= kMostSizes && eager_.count(sizes) == 0) eager_.clear();
-  eager_[sizes] += took;
-  return eager_.size() >= kManySizes && !std::exchange(warned_, true);
 }
 
 void EagerRace::begin_again(int64_t calls_from_now) {

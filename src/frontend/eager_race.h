@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <unordered_map>
 
 namespace cresset::frontend {
 
@@ -35,24 +34,6 @@ class EagerRace {
   int64_t compiled_ns_ = std::numeric_limits<int64_t>::max(), eager_ns_ = compiled_ns_;  // the least of each
   int64_t eager_calls_ = 0;
   size_t pieces_ = 0;
-};
-
-// Of programs that hold every round of a loop over sizes, one serves calls of its sizes alone. Compiling another one
-// pays where its sizes come often: until eager calls of these very sizes have taken a part of the time that it takes,
-// they are eager.
-class SizeLoops {
- public:
-  using Clock = EagerRace::Clock;
-
-  bool pays(uint64_t sizes) const;
-  // Whether it is time to say that these sizes are too many: once.
-  bool ran_eagerly(uint64_t sizes, Clock::duration took);
-  void compiled(Clock::duration took) { compile_ = took; }
-
- private:
-  Clock::duration compile_{};
-  std::unordered_map<uint64_t, Clock::duration> eager_;  // by the sizes of a call
-  bool warned_ = false;
 };
 
 }  // namespace cresset::frontend

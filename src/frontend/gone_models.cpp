@@ -75,17 +75,15 @@ int64_t drop_of_gone_models() {
   for (const auto& [object, count] : held)
     if (count == Py_REFCNT(object)) gone.insert(object);
   if (gone.empty()) return 0;
-  Variants dropped;  // they die when all tables are in order again
+  std::vector<std::shared_ptr<Variant>> dropped;  // they die when all tables are in order again
   const auto take = [&](Variants& among, Varying& varying) {
-    const auto first = std::stable_partition(among.begin(), among.end(), [&](const auto& variant) {
-      return variant.use_count() > 1 || visit_checked(*variant, &is_gone, &gone) == 0;
-    });
-    for (auto variant = first; variant != among.end(); ++variant) {
-      learn_of_gone((*variant)->args, gone, varying);
-      learn_of_gone((*variant)->kwargs, gone, varying);
+    const auto taken = among.extract_if(
+        [&](const auto& variant) { return variant.use_count() <= 1 && visit_checked(*variant, &is_gone, &gone) != 0; });
+    for (const auto& variant : taken) {
+      learn_of_gone(variant->args, gone, varying);
+      learn_of_gone(variant->kwargs, gone, varying);
     }
-    dropped.insert(dropped.end(), first, among.end());
-    among.erase(first, among.end());
+    dropped.insert(dropped.end(), taken.begin(), taken.end());
   };
   for (CompiledFunction* function : live_functions()) {
     take(function->variants_, function->varying_);

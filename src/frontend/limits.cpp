@@ -71,20 +71,7 @@ std::string Misses::worst() const {
 }
 
 bool drop_least_used(Variants& variants, const Variant& added, int64_t limit) {
-  PyObject* const instance = instance_of(added);
-  const auto count =
-      std::count_if(variants.begin(), variants.end(), [&](const auto& v) { return instance_of(*v) == instance; });
-  const bool too_many = count > limit;
-  if (!too_many && static_cast<int64_t>(variants.size()) <= limit * kInstances) return false;
-  auto least = variants.end();
-  for (auto v = variants.begin(); v != variants.end(); ++v) {
-    if (v->get() == &added || (too_many && instance_of(**v) != instance)) continue;
-    if (least == variants.end() || (*v)->used < (*least)->used) least = v;
-  }
-  if (least == variants.end()) return false;
-  const std::shared_ptr<Variant> gone = *least;  // dies when the table is in order again
-  variants.erase(least);
-  return true;
+  return variants.drop_least_used(added, limit, limit * kInstances, instance_of);
 }
 
 void warn_in_vain(const std::string& name, const std::string& why) {

@@ -1,18 +1,10 @@
 #include "frontend/state_guard.h"
 
-#include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
-#include <ATen/autocast_mode.h>
-#include <ATen/functorch/DynamicLayer.h>
-#include <c10/core/AutogradState.h>
-#include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/InferenceMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/PyInterpreter.h>
-#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
@@ -107,27 +99,8 @@ uintptr_t tensor_class_state() { return tensor_classes().state(); }
 bool tensor_operators_replaced() { return tensor_classes().operators(); }
 
 TorchState TorchState::now() {
-  TorchState s;
-  static const at::Context& context = at::globalContext();
-  // Of this thread, whatever is written there.
-  struct Here {
-    const c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
-    const at::impl::SavedTensorDefaultHooksTLS& saved = at::SavedTensorDefaultHooks::get_tls_state();
-  };
-  thread_local const Here here;
-  const auto& [autograd, saved] = here;
-  s.grad_mode = autograd.get_grad_mode();
-  s.inference_mode = autograd.get_inference_mode();
-  const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
-  s.autocast_cpu = !excluded.has(c10::DispatchKey::AutocastCPU);
-  s.autocast_cuda = !excluded.has(c10::DispatchKey::AutocastCUDA);
-  if (s.autocast_cpu) s.autocast_cpu_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
-  if (s.autocast_cuda) s.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
-  s.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
-  s.deterministic = context.deterministicAlgorithms();
-  s.deterministic_warns = context.deterministicAlgorithmsWarnOnly();
-  s.autocast_depth = static_cast<int16_t>(at::autocast::increment_nesting() - 1);
-  at::autocast::decrement_nesting();
+  TorchState s{bridge::TorchModes::now()};
+  thread_local const at::impl::SavedTensorDefaultHooksTLS& saved = at::SavedTensorDefaultHooks::get_tls_state();
   const auto add = [&](const void* mode) { s.modes = s.modes * 31 + reinterpret_cast<uintptr_t>(mode); };
   const int64_t functions = at::impl::PythonTorchFunctionTLS::stack_len();
   for (int64_t i = 0; i < functions; ++i)
@@ -140,8 +113,6 @@ TorchState TorchState::now() {
     if (s.grad_mode) add(hooks.top().first.ptr(getPyInterpreter()));  // else nothing is saved
   }
   if (const uintptr_t methods = tensor_class_state(); methods != 0) add(reinterpret_cast<const void*>(methods));
-  s.transforms = static_cast<uint16_t>(at::functorch::getDynamicLayerStack().size() * 2 +
-                                       (torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr ? 1 : 0));
   return s;
 }
 
@@ -176,37 +147,9 @@ bool packs_saved_tensors() {
   return c10::GradMode::is_enabled() && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
-bool TorchState::reachable_from(const TorchState& other) const {
-  return inference_mode == other.inference_mode && modes == other.modes && transforms == other.transforms;
-}
-
-void TorchState::set() const {
-  const TorchState was = now();
-  if (was == *this) return;
-  if (was.grad_mode != grad_mode) c10::GradMode::set_enabled(grad_mode);
-  if (was.default_dtype != default_dtype)
-    c10::set_default_dtype(c10::scalarTypeToTypeMeta(static_cast<c10::ScalarType>(default_dtype)));
-  if (was.deterministic != deterministic || was.deterministic_warns != deterministic_warns)
-    at::globalContext().setDeterministicAlgorithms(deterministic, deterministic_warns);
-  const auto set_autocast = [](at::DeviceType device, bool enabled, int8_t dtype) {
-    at::autocast::set_autocast_enabled(device, enabled);
-    if (enabled) at::autocast::set_autocast_dtype(device, static_cast<at::ScalarType>(dtype));
-  };
-  set_autocast(at::kCPU, autocast_cpu, autocast_cpu_dtype);
-  set_autocast(at::kCUDA, autocast_cuda, autocast_cuda_dtype);
-  for (int depth = was.autocast_depth; depth < autocast_depth; ++depth) at::autocast::increment_nesting();
-  for (int depth = was.autocast_depth; depth > autocast_depth; --depth) at::autocast::decrement_nesting();
-}
-
 std::string difference(const TorchState& expected, const TorchState& got) {
-  if (expected.grad_mode != got.grad_mode) return got.grad_mode ? "grad mode is now on" : "grad mode is now off";
-  if (expected.inference_mode != got.inference_mode) return "inference mode changed";
-  if (expected.default_dtype != got.default_dtype) return "the default dtype changed";
-  if (expected.transforms != got.transforms) return "the call is made inside a transform of torch.func";
-  if (expected.modes != got.modes)
-    return "__torch_function__ or __torch_dispatch__ modes, or methods of torch.Tensor, changed";
-  if (expected.deterministic != got.deterministic) return "torch.use_deterministic_algorithms changed";
-  return "autocast changed";
+  if (static_cast<const bridge::TorchModes&>(expected) != got) return bridge::difference(expected, got);
+  return "__torch_function__ or __torch_dispatch__ modes, or methods of torch.Tensor, changed";
 }
 
 bool is_module(PyObject* object) {

@@ -6,29 +6,21 @@
 #include <unordered_set>
 #include <vector>
 
+#include "bridge/torch_modes.h"
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 
-// torch's thread-local and global settings that change what operators do.
-struct TorchState {
-  bool grad_mode = false, inference_mode = false;
-  bool autocast_cpu = false, autocast_cuda = false;
-  int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
-  int8_t default_dtype = 0;
-  bool deterministic = false, deterministic_warns = false;
-  int16_t autocast_depth = 0;  // regions that are open
-  uintptr_t modes = 0;         // the stacks of __torch_function__ and __torch_dispatch__ modes
-  uint16_t transforms = 0;     // how deep inside torch.func's transforms and levels of forward-mode differentiation
+// torch's modes, and those of Python's.
+struct TorchState : bridge::TorchModes {
+  uintptr_t modes = 0;  // the stacks of __torch_function__ and __torch_dispatch__ modes
   bool operator==(const TorchState&) const = default;
-
-  int depth_of_transforms() const { return transforms / 2; }
-  bool in_dual_level() const { return transforms % 2 != 0; }  // of torch.autograd.forward_ad
 
   static TorchState now();
   // Whether set() can make it out of the other one: modes that are no objects of Python's.
-  bool reachable_from(const TorchState& other) const;
-  void set() const;  // makes it torch's, from one that it is reachable from
+  bool reachable_from(const TorchState& other) const {
+    return TorchModes::reachable_from(other) && modes == other.modes;
+  }
 };
 std::string difference(const TorchState& expected, const TorchState& got);
 // The objects behind TorchState::modes, as weak references where they can be.

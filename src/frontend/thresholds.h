@@ -1,6 +1,6 @@
 // How often something must have been seen before a compiled function acts on it, and how much it remembers: all numbers
-// of what is learned from calls (feedback.h, varying.h, limits.h, eager_race.h). None of them decides what a program
-// computes.
+// of what is learned from calls (feedback.h, varying.h, limits.h, eager_race.h,
+// size_loops.h). None of them decides what a program computes.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +49,12 @@ inline constexpr size_t kCodesEachTime = 2, kAfterExceptions = 4;
 inline constexpr size_t kManyPieces = 32;
 inline constexpr int64_t kWarm = 24, kPairs = 3;
 inline constexpr int64_t kFirstRest = 256, kLongestEager = 1 << 16, kUntilNext = 1024;
+
+// Sizes of a loop over sizes that are compiled when they come first; the part of a compilation's time, as its inverse,
+// that eager calls of later sizes may take before they are compiled; sizes that are told apart; sizes that ran eagerly
+// when the user is warned (size_loops.h).
+inline constexpr size_t kSizesOfLoop = 8, kMostSizes = 4096, kManySizes = 8;
+inline constexpr int kPartOfCompiling = 2;
 
 // A capture goes through pieces that are there already, to reach what follows, no more often than this (capture_run).
 inline constexpr int kRepeated = 1024;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bridge/entry.h"
+#include "bridge/entry_cache.h"
 #include "frontend/arg_spec.h"
 #include "frontend/call_hints.h"
 #include "frontend/effects.h"
@@ -62,7 +63,7 @@ struct Variant {
   size_t symbol_count = 0;
   std::string eager_reason;
   bool wants_gradients = false;  // it runs eagerly because tensors among the arguments require gradients
-  uint64_t used = 0;             // when it served a call last, by the function's count of calls
+  uint64_t used = 0;             // of bridge::EntryCache
   uint64_t loops_of = 0;      // not 0: it holds each round of a loop over sizes, of tensors of these dtypes and ranks
   bool has_served = false;    // a call after the one that was captured
   bool in_inference = false;  // its results are tensors of inference mode, though calls are made outside of it
@@ -73,7 +74,7 @@ struct Variant {
 };
 // A reason to run eagerly.
 inline constexpr const char* kGradientsAreWanted = "gradients are wanted";
-using Variants = std::vector<std::shared_ptr<Variant>>;  // most recently used first
+using Variants = bridge::EntryCache<Variant>;
 
 // What differed between calls (varying.h).
 struct Varying {

@@ -312,7 +312,7 @@ int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const A
   }
   contents.note();
   // What they pin is gone: they would only keep it alive.
-  const size_t erased = std::erase_if(variants, [&](const std::shared_ptr<Variant>& v) {
+  const size_t erased = variants.erase_if([&](const std::shared_ptr<Variant>& v) {
     return std::find(outdated.begin(), outdated.end(), v) != outdated.end() ||
            pins_length(v->args, varying.grown_lists, known_lists) ||
            pins_length(v->kwargs, varying.grown_lists, known_lists) || pins_one_of(v->args, varying.objects, known) ||

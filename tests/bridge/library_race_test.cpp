@@ -2,10 +2,11 @@
 #include "bridge/library_race.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
+
+#include "base/files.h"
+#include "bridge/scratch_folder.h"
 
 namespace cresset::bridge {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 class Race : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("cresset_race_" + std::to_string(getpid()));
-    setenv("CRESSET_CACHE_DIR", folder_.c_str(), 1);
+    setenv("CRESSET_CACHE_DIR", folder_.path().c_str(), 1);
     setenv("CRESSET_NO_DISK_CACHE", "0", 1);
     setenv("CRESSET_NO_RACE", "0", 1);
     LibraryRace::get().reset();
@@ -22,14 +22,13 @@ class Race : public ::testing::Test {
   void TearDown() override {
     LibraryRace::get().reset();
     unsetenv("CRESSET_CACHE_DIR");
-    std::filesystem::remove_all(folder_);
   }
   // Runs the race to its end, candidate i taking seconds[i].
   static void run(RaceEntry& entry, const std::vector<double>& seconds) {
     for (RaceEntry::Pick pick = entry.pick(); pick.timed; pick = entry.pick())
       entry.record(pick.candidate, seconds[pick.candidate], 1);
   }
-  std::filesystem::path folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(Race, TheFastestWinsAndTheHopelessLeaveAfterTwoRounds) {
@@ -79,10 +78,7 @@ TEST_F(Race, DecisionsAreRememberedOnDisk) {
 }
 
 TEST_F(Race, ABrokenFileIsNoError) {
-  std::filesystem::create_directories(folder_);
-  FILE* file = fopen((folder_ / "library_race.json").c_str(), "w");
-  fputs("{ not json", file);
-  fclose(file);
+  ASSERT_TRUE(write_file(folder_.path() + "/library_race.json", "{ not json"));
   EXPECT_EQ(LibraryRace::get().entry("a", {"aten", "other"}).winner(), -1);
 }
 
