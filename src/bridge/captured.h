@@ -39,8 +39,7 @@ struct InputLayout {
 // The layout of a copied value, where eager mode may return a view of `source` at sizes of 0 and 1 (possible_views.h).
 struct ViewChoice {
   graph::ValueId source;
-  // Eager mode returns a view for any viewable strides (reshape); else only if the source has this format,
-  bool any_view = false;
+  bool any_view = false;  // a view whenever strides allow it (reshape); else only if the source has this format,
   c10::MemoryFormat format = c10::MemoryFormat::Contiguous;
   bool as_suggested = false;  // or if the source's strides suggest the format (to)
 
@@ -50,8 +49,7 @@ struct ViewChoice {
 
 // Layouts of values beyond the strides in their nodes (visible_strides.h).
 struct LayoutNotes {
-  // in-place writes: written value -> the earlier value with its layout
-  std::unordered_map<graph::ValueId, graph::ValueId> lies_as;
+  std::unordered_map<graph::ValueId, graph::ValueId> lies_as;  // value of an in-place write -> the layout's owner
   std::unordered_map<graph::ValueId, ViewChoice> choices;
 };
 
@@ -70,8 +68,7 @@ struct OutputSpec {
   DType dtype = DType::F32;
   std::vector<sym::ExprId> sizes, strides;
   sym::ExprId offset;
-  // The extents through which gradients reach the base, outermost first (ViewChain::within).
-  std::vector<Extent> within;
+  std::vector<Extent> within;  // gradients reach the base through these, outermost first (ViewChain::within)
   bool conjugated = false, negated = false;  // lazily, by the conjugate and negative bits
   bool detached = false;        // autograd does not treat it as a view of a tensor which requires gradients
   bool unrecorded = false;      // autograd treats it as a view made in no_grad mode
@@ -148,9 +145,8 @@ struct Backward {
   std::vector<Place> roots;              // results, then the caller's tensors which the call writes
   std::vector<graph::ValueId> tangents;  // gradients of the roots: graph inputs with their types
   std::vector<Place> leaves;
-  std::vector<Group> groups;  // empty: every root leads to every leaf
-  // Gradients of the leaves: outputs of the subgraph; Input: a graph input, such as a tangent.
-  std::vector<OutputSpec> gradients;
+  std::vector<Group> groups;          // empty: every root leads to every leaf
+  std::vector<OutputSpec> gradients;  // of the leaves: outputs of the subgraph; Input: a graph input (a tangent)
   std::vector<Passed> passed;
   std::vector<Holder> holders;
   bool linear = false;     // linear in the tangents: no user-defined functions take part
