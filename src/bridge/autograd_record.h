@@ -1,8 +1,8 @@
 // The knowledge of autograd about a captured program which its graph lacks, because the graph's operators are those
 // below autograd. Double-backward passes need it (recorded_forward.h).
 //
-// The values of a graph do not show where their gradients flow. For x.data, a result computed under no_grad() and the
-// results of a custom function, the autograd history differs from the history of the operators behind them.
+// The values of a graph do not show where their gradients flow. The operators behind x.data, behind a result of
+// no_grad() mode, and behind a custom function's results would suggest a different history.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// include/cresset/compile.h: variants of a C++ function, guarded and run.
+// include/cresset/compile.h: cache entries of a C++ function, guarded and run.
 #include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
@@ -42,7 +42,7 @@ struct CompiledFunction::State {
   CompileSettings settings;
   std::shared_mutex mutex;  // of variants
   std::vector<std::shared_ptr<Variant>> variants;
-  std::unordered_set<std::string> unpredictable;  // operators (generic_rule.h), likewise
+  std::unordered_set<std::string> unpredictable;  // operators (generic_rule.h), under the same mutex
   std::mutex stats_mutex;
   CompiledStats stats;
 
@@ -73,7 +73,8 @@ struct CompiledFunction::State {
   class KnownOperators;
   std::shared_ptr<Variant> capture(const Surroundings& now, const std::vector<at::Tensor>& inputs);
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs);
-  std::vector<at::Tensor> call_eagerly(const std::vector<at::Tensor>& inputs, const std::string& why);  // this time
+  // For this call only.
+  std::vector<at::Tensor> call_eagerly(const std::vector<at::Tensor>& inputs, const std::string& why);
 };
 
 namespace {
@@ -85,7 +86,7 @@ bool wants_gradients(bool grad_mode, const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
-// Of the function, for the capture that this thread begins.
+// RAII: installs the function's unpredictable operators for the capture which this thread begins.
 class CompiledFunction::State::KnownOperators {
  public:
   explicit KnownOperators(State& of) {
@@ -140,7 +141,7 @@ std::shared_ptr<Variant> CompiledFunction::State::capture(const Surroundings& no
   } catch (const bridge::CaptureAbort& e) {
     reason = e.what_without_backtrace();
   } catch (const std::exception& e) {
-    // Whatever is wrong, running the function itself shows it as it is.
+    // Running the function itself shows any error in its original form.
     raised = !session->closed();
     reason = e.what();
   }
@@ -206,7 +207,7 @@ std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tens
     return variant->entry->run(inputs, symbols.data());
   } catch (const bridge::AssumptionFailed&) {
     return function(inputs);
-  } catch (const bridge::PredictionError& e) {  // before anything was written: capture again with pinned sizes
+  } catch (const bridge::PredictionError& e) {  // before anything was written: capture again with specialized sizes
     const std::unique_lock lock(mutex);
     unpredictable.emplace(e.op());
     std::erase(variants, variant);

@@ -57,9 +57,9 @@ ArgType arg_type(const c10::Argument& argument);
 // The operator of this name, if it is registered.
 std::optional<c10::OperatorHandle> find_operator(graph::OpId op);
 OpEntry classify(const c10::OperatorHandle& handle);
-// Whether the operator takes or returns objects of C++ classes (a process group, a pending work item), which a schema
-// does not describe, or communicates with other processes (by the name of a group), in program order. The graph segment
-// ends before the call, which receives real tensors.
+// Whether the operator is outside of any graph: it takes or returns objects of C++ classes (a process group, a pending
+// work item), or communicates with other processes by the name of a group. A schema does not describe these effects,
+// and their order matters. The graph segment ends before the call, which receives real tensors.
 bool is_foreign(const c10::FunctionSchema& schema);
 
 }  // namespace cresset::bridge
