@@ -168,7 +168,8 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   result = result.resolve_conj().resolve_neg();
   const bool agrees = strides_agree(result, slot);
   // Borrowed memory: planned, or bytes which are free for the moment.
-  if (PlaceResults::holds(result.storage().data())) {
+  if (PlaceResults::holds(
+          result.storage().data())) {  // borrowed: planned memory, or bytes that are free for the moment
     if (agrees && element_zero(result) == planned_address(id.index)) return;
     result = copied(result);
   }
