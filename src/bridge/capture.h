@@ -49,8 +49,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   static Capture* current();  // the capture of this thread; nullptr when the thread has none
   static Capture* exchange_current(Capture* other);
 
-  // RAII: enters the capture on construction, leaves it on destruction. Scopes nest; dispatch state is restored
-  // exactly.
+  // RAII: enters the capture, and leaves it on destruction. Scopes nest. Dispatch state is restored exactly.
   class Scope {
    public:
     explicit Scope(Capture& capture);
@@ -97,8 +96,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   c10::SymFloat add_float_argument(const at::Tensor& real, std::string name);
   // Bit mask of the float arguments which a decision examined: the program is specialized to their values.
   uint64_t pinned_floats = 0;
-  // Whether the sizes inside compared floats stay symbolic. If so, no condition on sizes alone describes the sizes for
-  // which the program is right.
+  // Whether sizes inside compared floats stay symbolic. If so, no condition on sizes alone implies a right program.
   bool sizes_stay_free = true;
   // Returns how two floats compare in this call and guards the answer. nullopt: there are too many guards of this kind.
   std::optional<bool> decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right,
@@ -106,7 +104,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Returns the derived integer of floats and sizes. nullopt: the number is not whole, or there are too many.
   std::optional<sym::ExprId> computed_number(const FloatExpr::Ref& made);
   // Input scalars: decisions on floats may be guards (first flag); integers become symbols, and a guard may specialize
-  // a bool or float (second). is_later_piece: the running call made the inputs, so they hold no input scalars.
+  // a bool or float (second). is_later_piece: earlier segments made the inputs, so decisions on them are no guards.
   bool decides_on_given_numbers = false, pins_given_numbers = false, is_later_piece = false;
   FloatExpr::Ref given_number(graph::ValueId value) const;  // given_number.h; nullptr: the value is no input scalar
   // Records how arguments and input scalars produce the number in a float64 tensor with a single element.

@@ -49,7 +49,7 @@ struct ViewChoice {
 
 // Layouts of values beyond the strides in their nodes (visible_strides.h).
 struct LayoutNotes {
-  std::unordered_map<graph::ValueId, graph::ValueId> lies_as;  // value of an in-place write -> the layout's owner
+  std::unordered_map<graph::ValueId, graph::ValueId> lies_as;  // value of a write -> the earlier value with its layout
   std::unordered_map<graph::ValueId, ViewChoice> choices;
 };
 

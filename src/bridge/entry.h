@@ -69,8 +69,8 @@ class Entry {
   // Runs with the symbols from matches(). Result i is captured output i. Fills in data-dependent symbols. Throws
   // AssumptionFailed when data contradicts an assumption: then nothing was written, and eager mode must run the call.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols);
-  // Whether input i can be released after the last step which uses it: no result is the input or a view of it, and
-  // eager mode cannot have to repeat the call once its assumptions hold.
+  // Whether input i can be released after the last step which uses it: no result is the input or a view of it, and no
+  // step can raise, so eager mode never repeats the call.
   bool lets_go_of(size_t i) const { return lets_go_[i]; }
   void check_assumptions(const int64_t* symbols) const;  // throws AssumptionFailed
   // As run(), without check_assumptions(). `inputs` holds no reference to released inputs afterwards.

@@ -56,7 +56,7 @@ bool takes_the_same(const c10::FunctionSchema& in_place, const c10::FunctionSche
                     [](const c10::Argument& x, const c10::Argument& y) { return *x.real_type() == *y.real_type(); });
 }
 
-// The operator of this name, or another overload: the overload names of pow_ and pow differ, unlike add_ and add.
+// The operator of this name, or another overload: pow_.Scalar corresponds to pow.Tensor_Scalar, not to pow.Scalar.
 std::optional<c10::OperatorHandle> functional_of_in_place(const c10::FunctionSchema& schema) {
   const auto [base, overload] = functional_name(schema.name(), schema.overload_name());
   const std::optional<c10::OperatorHandle> named = find_schema(base, overload);

@@ -12,7 +12,7 @@ namespace cresset::bridge {
 
 struct DataCheck;                             // a row of the table
 const DataCheck* data_check(graph::OpId op);  // nullptr: it never raises because of data
-// Whether the operator may raise for these contents. Also true for an operator without rules of ours.
+// Whether the operator may raise for these contents. Also true for an operator without cresset's own rules.
 bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
 
 // Examines the data of the captured call.

@@ -10,7 +10,7 @@
 namespace cresset::bridge {
 
 bool is_recurrent_layer(const c10::OperatorName& name);
-// is_kept_whole(): whether this call stays whole. run_in_steps(): runs any other call.
+// is_kept_whole(): whether this call stays whole. run_in_steps(): runs the call as unrolled steps.
 bool is_kept_whole(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 void run_in_steps(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 

@@ -201,8 +201,7 @@ void* PlaceResults::take_here(size_t bytes) {
     places_[i].taken = true;
     return places_[i].data;
   }
-  // If a result's place is taken, the result belongs in memory which it can keep, rather than in a gap from which it
-  // must be copied.
+  // If a result's place is taken, the result gets memory of its own: from a gap it would have to be copied.
   if (like_a_result || bytes < least_in_gap_) return nullptr;
   asked_ += (bytes + kLine - 1) / kLine * kLine;
   Place* tightest = nullptr;

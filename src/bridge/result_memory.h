@@ -49,7 +49,7 @@ class PlaceResults {
   // For the allocator. nullptr: no place is available.
   static void* take(size_t bytes);
   static bool give_back(const void* data);
-  // Whether `data` lies in a place or gap.
+  // Whether `data` is memory which the current object has handed out.
   static bool holds(const void* data);
 
  private:

@@ -123,8 +123,8 @@ at::Tensor SymNode::operand_of(const c10::SymNode& given) {
   return mine->as_tensor();
 }
 
-// Whether the number may become a part of the graph. A later look at it must be able to end the segment, or to fail the
-// subgraph (such as the backward subgraph) in which it is made.
+// Whether the number may become a part of the graph. A later look at the number must be able to end the segment, or to
+// fail the enclosing subgraph (such as the backward subgraph).
 bool SymNode::can_be_value() const {
   const Capture* capture = Capture::current();
   if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return false;

@@ -275,8 +275,8 @@ void TraceTensor::settle(const at::Tensor& real) {
   capture_.reset();
   chain_.reset();
   type_ = {};
-  // A reader of the symbolic sizes may still refer to the caches, since a decision on such a size may be the cause of
-  // this call. The caches live as long as the tensor.
+  // The caches live as long as the tensor: a decision on a symbolic size may cause this call, and its caller still
+  // refers to the caches.
 }
 
 void TraceTensor::take_history(const at::Tensor& of) {
