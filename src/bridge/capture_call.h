@@ -106,7 +106,7 @@ class CaptureCall {
   // The extents of a view by as_strided of `view` (ViewChain).
   static std::optional<std::vector<Extent>> extents(const TraceTensor& view);
   // as_strided addresses the storage in elements of its argument. The result is the storage's base as elements of
-  // `dtype`, with the same begin.
+  // `dtype`, with the same start.
   at::Tensor memory_as(const at::Tensor& base, DType dtype);
   bool is_dense(const TraceTensor& tensor) const;
   // Aborts where as_strided leaves the known memory. The program knows only the region of a caller's tensor, whose

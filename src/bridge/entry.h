@@ -58,8 +58,8 @@ class Entry {
         bool keep_text = false, const std::vector<sym::ExprId>& numbers = {});
   ~Entry();
 
-  // Whether an input has a forward-mode tangent, which programs cannot compute. Checked where a forward-mode level is
-  // open.
+  // Whether an input or constant has a forward-mode tangent, which programs cannot compute. Checked where a
+  // forward-mode level is open.
   bool any_tangent(c10::ArrayRef<at::Tensor> inputs) const;
   // Fills `symbols` (symbol_count() values) and tells whether this entry serves these tensors and integers. On a miss,
   // `why` (if not null) receives the first failed guard as readable text.
