@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxFreeBlocks = 4;
 
-// Grown by a quarter, so that lengths that creep up from call to call seldom ask for a new block.
+// Grows by a quarter, so slowly increasing sizes rarely require a new block.
 size_t rounded(size_t bytes) {
   const size_t grown = bytes + bytes / 4;
   const size_t unit = grown >= kHugePage ? kHugePage : kPage;
@@ -43,7 +43,7 @@ void ArenaPool::unmap_block(const ArenaBlock& block) {
 ArenaBlock ArenaPool::acquire(size_t bytes, uint64_t preferred) {
   if (bytes == 0) return {};
   const std::lock_guard lock(mutex_);
-  // The preferred block, else the smallest that fits.
+  // The preferred block, else the smallest fitting block.
   auto best = free_.end();
   for (auto it = free_.begin(); it != free_.end(); ++it) {
     if (it->bytes < bytes) continue;
@@ -58,7 +58,7 @@ ArenaBlock ArenaPool::acquire(size_t bytes, uint64_t preferred) {
     block = *best;
     free_.erase(best);
   } else {
-    // None is large enough: a larger block replaces the largest free one, for whatever fitted there fits here.
+    // No block is large enough. A larger block replaces the largest free block, because it serves the same requests.
     auto largest = std::max_element(free_.begin(), free_.end(),
                                     [](const ArenaBlock& a, const ArenaBlock& b) { return a.bytes < b.bytes; });
     if (largest != free_.end()) {

@@ -1,5 +1,5 @@
-// Memory for the intermediates of calls: one process-wide pool of large blocks, handed to one call at a time and reused
-// by all programs, so that a steady state touches no fresh page.
+// Memory for the intermediates of calls: a process-wide pool of large blocks. A block serves one call at a time and is
+// reused by all programs. A steady state therefore touches no fresh page.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@ constexpr size_t kHugePage = size_t{2} << 20;
 struct ArenaBlock {
   char* data = nullptr;
   size_t bytes = 0;
-  uint64_t id = 0;  // never reused: lets a caller ask for the block it had last time
+  uint64_t id = 0;  // never reused: identifies the block of the last call
 };
 
 class ArenaPool {
  public:
   static ArenaPool& get();
 
-  // A block of at least `bytes`, 64-byte aligned; the block `preferred` when it is free and large enough. Contents are
-  // arbitrary. bytes == 0 gives an empty block that need not be released.
+  // Returns a block of at least `bytes`, 64-byte aligned; the block `preferred` when it is free and large enough.
+  // Contents are arbitrary. bytes == 0 gives an empty block, which need not be released.
   ArenaBlock acquire(size_t bytes, uint64_t preferred);
   void release(const ArenaBlock& block);
-  // Gives back the memory of all blocks not in use.
+  // Returns the memory of all unused blocks to the system.
   void trim();
 
   struct Stats {

@@ -29,10 +29,11 @@ sym::ExprId integer(Capture& capture, const c10::IValue& value) {
   return capture.env().pool().constant(value.toInt());
 }
 
-// A float that has no number yet (SymNode::tensor_of), where a tensor may stand.
+// The value of a float without a known number (SymNode::tensor_of), where a tensor may take its place.
 std::optional<graph::ValueId> float_value(Capture& capture, const c10::IValue& value) {
   if (!value.isSymFloat() || !value.toSymFloat().is_symbolic()) return std::nullopt;
-  std::vector<graph::ValueId> so_far = std::exchange(capture.float_numbers, {});  // operators may make it
+  // The conversion may run operators, which use float_numbers.
+  std::vector<graph::ValueId> so_far = std::exchange(capture.float_numbers, {});
   const at::Tensor tensor = SymNode::operand_of(value.toSymFloat().toSymNodeImpl());
   capture.float_numbers = std::move(so_far);
   if (!tensor.defined()) return std::nullopt;
@@ -63,10 +64,10 @@ std::vector<graph::OptionalValue> tensors(Capture& capture, const c10::IValue& v
   return out;
 }
 
-// A Python number on its way as a tensor: it does not take part in type promotion within its category.
+// Whether the tensor wraps a Python number, which does not promote dtypes within its category.
 bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number() && TraceTensor::from(tensor) == nullptr &&
-         !tensor.is_complex();  // a complex one is a constant that keeps being a number
+         !tensor.is_complex();  // a complex number is a constant and stays a number
 }
 
 c10::IValue number_inside(Capture& capture, const at::Tensor& tensor) {

@@ -8,18 +8,18 @@
 
 namespace cresset::bridge {
 
-// What a tensor holds now; a real one is lifted.
+// The present value of a tensor; a real tensor is lifted.
 graph::ValueId value_of(Capture& capture, const at::Tensor& tensor);
 
-// Graphs count elements of memory from the first of a value, as_strided and its kin from where the storage begins: the
-// place of the argument that says so, of an operator whose first argument is that value.
+// The argument which gives a storage offset (as_strided and similar operators), if the first argument is the viewed
+// value. Graphs count from the value's first element, torch from the start of the storage.
 std::optional<size_t> storage_offset_argument(const c10::FunctionSchema& schema);
-void count_from_storage(torch::jit::Stack& arguments, size_t offset);  // as torch counts
+void count_from_storage(torch::jit::Stack& arguments, size_t offset);  // converts the offset to torch's convention
 
-// Tensors become the values they have now; real tensors are lifted.
+// Tensors become their present values; real tensors are lifted.
 graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type);
 
-// A graph argument as torch takes it, with `tensor(ValueId)` giving tensors and `integer(ExprId)` numbers.
+// Converts a graph argument to torch's. `tensor(ValueId)` supplies tensors, `integer(ExprId)` supplies numbers.
 template <class TensorOf, class IntegerOf>
 c10::IValue to_torch(const graph::Arg& arg, ArgType type, TensorOf&& tensor, IntegerOf&& integer);
 

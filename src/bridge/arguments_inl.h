@@ -27,7 +27,7 @@ c10::IValue to_torch(const graph::Arg& arg, ArgType type, TensorOf&& tensor, Int
         list.push_back(v ? std::optional<at::Tensor>(tensor(*v)) : std::nullopt);
       return list;
     }
-    // A number where the schema has a tensor is a wrapped number.
+    // A number in the place of a tensor becomes a wrapped number.
     c10::IValue number(const at::Scalar& v) const {
       if (type != ArgType::Tensor) return v;
       at::Tensor wrapped = at::native::wrapped_scalar_tensor(v);

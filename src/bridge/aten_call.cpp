@@ -32,7 +32,7 @@ int count_tensor_returns(const c10::FunctionSchema& schema) {
   return static_cast<int>(schema.returns().size());
 }
 
-// Whether `out` takes the arguments of `plain`, then one written tensor a result.
+// Whether `out` takes the arguments of `plain`, followed by a written tensor for each result.
 bool is_out_variant(const c10::FunctionSchema& plain, const c10::FunctionSchema& out, size_t results) {
   const auto& a = plain.arguments();
   const auto& b = out.arguments();
@@ -46,7 +46,7 @@ bool is_out_variant(const c10::FunctionSchema& plain, const c10::FunctionSchema&
   return true;
 }
 
-// Only a kernel written for the backend computes into its argument; the generated ones compute, then copy.
+// Accepts only out-variants with a kernel for the backend: generated kernels compute a temporary and copy it.
 std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& op, int results) {
   if (results <= 0 || op.schema().is_mutable()) return std::nullopt;
   for (const c10::OperatorHandle& candidate : overloads_of(op.operator_name().name))
@@ -72,7 +72,7 @@ struct Convert {
   const BoundContext& context;
 
   bool wants(c10::TypeKind kind) const { return type.kind() == kind; }
-  // A number where the schema has a tensor: it takes no part in promotion within its category.
+  // A number in the place of a tensor: it does not promote dtypes within its category.
   static c10::IValue wrapped_number(const at::Scalar& value) { return at::native::wrapped_scalar_tensor(value); }
   const c10::Type* element() const {
     const auto* list = type.castRaw<c10::ListType>();
@@ -84,7 +84,7 @@ struct Convert {
   }
 
   c10::IValue operator()(const graph::None&) const { return {}; }
-  c10::IValue operator()(TensorId id) const { return unsupported(id); }  // tensors are given at each call
+  c10::IValue operator()(TensorId id) const { return unsupported(id); }  // tensors are supplied at each call
   c10::IValue operator()(const TensorIdList& ids) const { return unsupported(ids); }
   c10::IValue operator()(SizeRef ref) const {
     const int64_t value = context.size(ref);
@@ -204,8 +204,7 @@ class BoxedCall final : public ExternKernel {
     for (size_t i = 0; i < mask.size(); ++i) unwanted_ |= uint64_t{!mask[i]} << i;
   }
 
-  // Operators that the plan knows to return memory of their own. An out-variant writes all its results, so all must
-  // have a place.
+  // Whether all results have planned memory. The out-variant writes all of its results, so each needs a place.
   bool all_planned(const BoundContext& context) const {
     if (call_.results.size() != static_cast<size_t>(op_.tensor_returns)) return false;
     for (const TensorId id : call_.results)
@@ -230,7 +229,8 @@ class BoxedCall final : public ExternKernel {
     return list;
   }
 
-  // Every tensor that comes back is one result, those of a list one each; numbers and undefined tensors are none.
+  // Delivers every returned tensor as a result; lists deliver their elements. Numbers and undefined tensors are
+  // skipped.
   void deliver(torch::jit::Stack& stack, BoundContext& context) const {
     size_t next = 0;
     const auto give = [&](at::Tensor tensor) {
@@ -241,7 +241,7 @@ class BoxedCall final : public ExternKernel {
     for (size_t i = 0; i < stack.size(); ++i) {
       c10::IValue& value = stack[i];
       if (value.isTensor()) {
-        const bool wanted = (unwanted_ >> i & 1) == 0;  // some operators give what their output_mask does not ask for
+        const bool wanted = (unwanted_ >> i & 1) == 0;  // some operators return results which output_mask excludes
         if (wanted && value.toTensor().defined()) give(std::move(value).toTensor());
       } else if (value.isTensorList()) {
         for (at::Tensor& tensor : value.toTensorVector()) give(std::move(tensor));
@@ -253,12 +253,12 @@ class BoxedCall final : public ExternKernel {
   const runtime::ExternCall& call_;
   const AtenOp& op_;
   const std::string_view name_;
-  const std::optional<size_t> storage_offset_;          // the argument's position
-  std::vector<c10::IValue> arguments_;                  // tensors left out
-  std::vector<std::pair<uint32_t, TensorId>> tensors_;  // argument position
-  std::vector<std::pair<uint32_t, TensorId>> numbers_;  // where the schema has a float
+  const std::optional<size_t> storage_offset_;          // position of the argument
+  std::vector<c10::IValue> arguments_;                  // without tensors
+  std::vector<std::pair<uint32_t, TensorId>> tensors_;  // argument position, tensor
+  std::vector<std::pair<uint32_t, TensorId>> numbers_;  // the same for tensors in the place of a float
   std::vector<uint32_t> lists_;                         // positions of tensor lists
-  uint64_t unwanted_ = 0;                               // results, by position
+  uint64_t unwanted_ = 0;                               // bit mask of results by position
   bool own_memory_ = false, into_planned_ = false;
 };
 

@@ -1,5 +1,5 @@
-// Calls of ATen operators from the tape: any operator, boxed, by its schema; and prepared calls that a bound context
-// keeps, with only tensors changing from call to call.
+// Calls of ATen operators from the tape: any operator through its boxed kernel, and prepared calls. A bound context
+// keeps the prepared calls; only tensors change between calls.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -14,35 +14,35 @@
 
 namespace cresset::bridge {
 
-// An operator as the dispatcher knows it. Found once a process.
+// An operator of the dispatcher. It is looked up once per process.
 struct AtenOp {
   explicit AtenOp(c10::OperatorHandle handle) : handle(std::move(handle)) {}
   c10::OperatorHandle handle;
-  std::optional<c10::OperatorHandle> out;  // writes its results into given tensors; takes the same arguments
-  int tensor_returns = 0;                  // how many results, all of type Tensor; -1: lists or others among them
+  std::optional<c10::OperatorHandle> out;  // overload which writes into given tensors; otherwise the same arguments
+  int tensor_returns = 0;  // number of results, all of type Tensor; -1: lists or other types among the results
 
-  // "aten::add.Tensor". CHECKs that it exists.
+  // Takes a name as in "aten::add.Tensor". CHECKs its existence.
   static const AtenOp& find(graph::OpId op);
   static const AtenOp* find_or_null(graph::OpId op);
 };
 
-// Converts an argument that mentions no tensor to what the schema's type asks for.
+// Converts an argument without tensors to the type in the schema.
 c10::IValue to_ivalue(const runtime::ExternArg& arg, const c10::Type& type, const BoundContext& context);
 
 class ExternKernel {
  public:
   virtual ~ExternKernel() = default;
-  // Runs the call on the context's current tensors and delivers the results to it.
+  // Runs the call on the context's current tensors and stores the results in the context.
   virtual void run(BoundContext& context) = 0;
 };
 
-// After an operator's results were delivered: planned memory is reused, so nobody else may hold them.
+// Called after the results are stored: planned memory is reused, so no other owner may remain.
 void check_places(const PlaceResults& placed, std::string_view op);
 
-// Prepares a call: the specialized form of an operator that has one, else the boxed call of any operator.
+// Prepares a call: the specialized form of the operator if there is one, else its boxed call.
 std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, const BoundContext& context);
 
-// The specialized forms; nullptr when they do not cover the call.
+// The specialized forms. They return nullptr for a call which they do not cover.
 std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_linear_call(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_convolution_call(const runtime::ExternCall& call, const BoundContext& context);

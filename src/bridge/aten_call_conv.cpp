@@ -22,8 +22,8 @@ using runtime::ExternCall;
 using runtime::SizeRef;
 using runtime::TensorId;
 
-// OneDnnTurned: with the image in the other order of memory, channels last or before space. Which one the library is
-// faster at depends on shapes and machine, and turning costs little beside most convolutions.
+// OneDnnTurned converts the image to the other memory format (NCHW or NHWC). The faster format depends on shapes and
+// machine, and the conversion costs little beside most convolutions.
 enum class ConvolutionWay : uint8_t { Aten, OneDnn, LinearOneDnn, LinearAten, OneDnnTurned };
 
 using ConvolutionPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
@@ -73,7 +73,7 @@ std::optional<ConvolutionArgs> parse_convolution(const ExternCall& call, const B
   return args;
 }
 
-// n: channels before space, c: channels last, s: otherwise.
+// n: channels first, c: channels last, s: any other layout.
 char channels_letter(const BoundSlot& slot) {
   if (layout_letter(slot) == 'n') return 'n';
   int64_t expected = 1;
@@ -127,7 +127,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
   }
 
  private:
-  // As it is, or, where it stays so, as oneDNN wants it.
+  // The plain weight, or for a frozen weight oneDNN's packed layout.
   at::Tensor weight_for(ConvolutionWay way, const BoundContext& context) {
     const at::Tensor& weight = context.tensor(args_.weight);
     FrozenWeights* frozen = context.frozen(args_.weight);
@@ -156,11 +156,11 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     if (!args_.bias.valid()) return std::nullopt;
     const at::Tensor& bias = context.tensor(args_.bias);
     const bool any_strides =
-        way == ConvolutionWay::Aten || way == ConvolutionWay::LinearAten;  // oneDNN's ways do not look at them
+        way == ConvolutionWay::Aten || way == ConvolutionWay::LinearAten;  // oneDNN's ways ignore strides
     return any_strides ? bias : bias.contiguous();
   }
 
-  // Where what a way makes does not lie as the result does: in memory of its own, copied from there.
+  // For a way whose layout differs from the result's: computes into separate memory and copies.
   void run_apart(ConvolutionWay way, BoundContext& context) {
     const at::Tensor& out = context.planned(result_);
     const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
@@ -173,7 +173,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     check_places(placed, op_);
   }
 
-  // Libraries keep an image's order; this result is to have the other one.
+  // Whether a library, which keeps the image's format, would produce the wrong format for this result.
   bool leaves_turned(const BoundContext& context) const {
     const char input = channels_letter(context.slot(args_.input)), result = channels_letter(context.slot(result_));
     return (input == 'c' && result == 'n') || (input == 'n' && result == 'c');
@@ -198,11 +198,11 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
   }
 
   static at::Tensor pixels_of(const at::Tensor& image) { return image.permute({0, 2, 3, 1}).view({-1, image.size(1)}); }
-  static at::Tensor matrix_of(const at::Tensor& weight) {  // or a packed one
+  static at::Tensor matrix_of(const at::Tensor& weight) {  // may also be a packed weight
     return weight.is_mkldnn() ? weight : weight.view({weight.size(0), weight.size(1)});
   }
 
-  // oneDNN's ways: of pixels, or of images.
+  // oneDNN's ways, over pixels or over images.
   bool run_in_parts(ConvolutionWay way, const at::Tensor& input, const at::Tensor& weight,
                     const std::optional<at::Tensor>& bias, BoundContext& context) const {
     const uint32_t root = context.slot(args_.input).root;
@@ -228,7 +228,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
         [&](const at::Tensor& images, const at::Tensor& part) { keep(run_onednn(images, weight, bias), part); });
   }
 
-  // Pixels times channels: with channels last neither image nor weight moves.
+  // A product of pixels and channels: with channels last, neither image nor weight is copied.
   at::Tensor run_linear(ConvolutionWay way, const at::Tensor& input, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias) const {
     const at::Tensor pixels = pixels_of(input), matrix = matrix_of(weight);
@@ -276,8 +276,8 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     return ways;
   }
 
-  // With several channels and pixels, so that turning moves something. Among other convolutions with channels last only
-  // where the images are small beside the weight: there turning costs no time and no memory to speak of.
+  // Whether the conversion may pay off. It needs several channels and pixels, else it moves nothing. For channels last
+  // it is tried only if images are small beside the weight: then it costs almost no time and memory.
   bool is_worth_turning(const BoundContext& context) const {
     const BoundSlot &input = context.slot(args_.input), &result = context.slot(result_);
     const char order = channels_letter(input);
@@ -287,7 +287,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     return order == 'n' || (order == 'c' && small);
   }
 
-  // One pixel a result, of an image with channels last.
+  // Whether each result depends on a single pixel of a channels-last image.
   bool is_linear(const BoundContext& context) const {
     const BoundSlot& weight = context.slot(args_.weight);
     const auto all = [](const std::vector<int64_t>& list, int64_t value) {

@@ -1,5 +1,5 @@
-// aten::gather, index and index_select without ATen's machinery for elements in any order: each index names a stretch
-// of memory, be it one element, which is copied.
+// aten::gather, index and index_select without ATen's machinery for arbitrary element order. Each index selects a
+// contiguous piece of memory (possibly a single element), which is copied.
 #include <atomic>
 #include <cstring>
 
@@ -14,7 +14,7 @@ using runtime::ExternCall;
 using runtime::TensorId;
 using TensorIdList = std::vector<std::optional<TensorId>>;
 
-constexpr int64_t kBytesOfTask = 64 * 1024;  // for a thread to be worth it
+constexpr int64_t kBytesOfTask = 64 * 1024;  // bytes worth a thread
 
 template <size_t kBytes>
 bool copy_fixed(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
@@ -27,7 +27,7 @@ bool copy_fixed(const PickedRows& picked, int64_t begin, int64_t end, const char
   });
 }
 
-// Rows of a few words: a call of memcpy costs more than they do.
+// For rows of a few words, where a call of memcpy would cost more than the copy.
 bool copy_words(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
   const int64_t bytes = picked.row() * element;
   return picked.walk(begin, end, [=](int64_t source, int64_t place) {
@@ -63,7 +63,7 @@ auto copy_of(int64_t bytes) {
   return bytes < kFewWords && bytes % 4 == 0 ? copy_words : copy_stretches;
 }
 
-// False: an index is out of range.
+// Returns false when an index is out of range.
 bool copy_rows(const PickedRows& picked, const at::Tensor& self, const at::Tensor& out) {
   const int64_t element = self.element_size(), bytes = picked.row() * element;
   const auto* from = static_cast<const char*>(self.const_data_ptr());
@@ -84,7 +84,7 @@ class PickCall : public ExternKernel {
   void run(BoundContext& context) final {
     const at::Tensor& self = context.tensor(self_);
     const bool plain = !self.is_conj() && !self.is_neg() && context.slot(result_).numel > 0;
-    if (!plain || !pick(context, self)) any_->run(context);  // which raises, too
+    if (!plain || !pick(context, self)) any_->run(context);  // also raises the errors
   }
 
  protected:
@@ -114,7 +114,7 @@ class GatherCall final : public PickCall {
   const int64_t dim_;
 };
 
-// index and index_select: neighbouring dimensions from `first` on.
+// index and index_select: adjacent dimensions from `first` on.
 class IndexCall final : public PickCall {
  public:
   IndexCall(const ExternCall& call, int64_t first, std::vector<TensorId> indices, bool wraps,

@@ -26,8 +26,8 @@ using runtime::TensorId;
 enum class Family : uint8_t { Mm, Addmm, Bmm, Baddbmm };
 enum class LinearWay : uint8_t { Aten, Small, OneDnnMatmul, OneDnnLinear };
 
-constexpr double kWorthRacing = 64.0 * 64.0 * 64.0;  // multiply-adds; below, ATen's small kernels win anyway
-constexpr size_t kMostCopied = 1 << 20;              // bytes at a time, of a batch of matrices
+constexpr double kWorthRacing = 64.0 * 64.0 * 64.0;  // multiply-adds; below, ATen's small kernels always win
+constexpr size_t kMostCopied = 1 << 20;              // bytes at a time, for a batch of matrices
 
 using LinearPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                                    std::string_view, c10::List<std::optional<at::Scalar>>,
@@ -48,7 +48,7 @@ const c10::TypedOperatorHandle<LinearPointwise>* linear_pointwise() {
 
 struct LinearArgs {
   Family family;
-  TensorId bias, a, b;  // bias + a @ b; bias invalid: none
+  TensorId bias, a, b;  // bias + a @ b; an invalid bias is absent
   at::Scalar beta = 1, alpha = 1;
   const Epilogue* post = nullptr;
 };
@@ -148,7 +148,7 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
     args_.post->apply(made);
   }
 
-  // Whether it was: where the library needs memory that the plan has not.
+  // Runs in row parts if the library needs memory beyond the plan. Returns whether it ran.
   bool in_parts(const BoundContext& context, const at::Tensor& out, LinearWay way) const {
     return parts_.any_missed() && a_is_apart(context) && context.has_planned_memory(result_) &&
            context.slot(result_).home != runtime::Home::View && context.slot(args_.a).sizes.size() == 2 &&
@@ -189,8 +189,8 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
   }
 
   void run_onednn_matmul(const BoundContext& context, const at::Tensor& a, const at::Tensor& out) const {
-    // Never with beta = 1: oneDNN's accumulation into the result corrupts memory for a float32 product of one row
-    // (seen with torch 2.13).
+    // Never uses beta = 1: oneDNN's accumulation into the result corrupts memory for a float32 product of one row (seen
+    // with torch 2.13).
     at::native::mkldnn_matmul(a, context.tensor(args_.b), out, 0.F, 1.F);
     if (args_.bias.valid()) out.add_(context.tensor(args_.bias));
   }
@@ -210,7 +210,7 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
   }
   at::Tensor made_by_onednn(const BoundContext& context, const at::Tensor& a) const {
     std::optional<at::Tensor> bias;
-    if (args_.bias.valid()) bias = context.tensor(args_.bias).contiguous();  // its strides are not looked at
+    if (args_.bias.valid()) bias = context.tensor(args_.bias).contiguous();  // oneDNN ignores the strides of the bias
     return onednn_linear(a, weight_of_linear(context), bias, args_.post);
   }
   at::Tensor weight_of_linear(const BoundContext& context) const {
@@ -222,7 +222,7 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
     });
   }
 
-  // Whether this library copied more of a batch's matrices than should be allocated at once: views that overlap, say.
+  // Whether this library copied more matrices of a batch than should be allocated at once, as for overlapping views.
   bool copies_much(const PlaceResults& placed, const at::Tensor& out) const {
     return args_.family == Family::Bmm && out.size(0) > 1 && placed.missed() > kMostCopied;
   }
@@ -230,7 +230,7 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
     note_extra(placed);
     if (is_decided()) copied_ = placed.missed();
   }
-  // Whether it was computed: so many matrices of the batch at a time that their copies are small.
+  // Computes a few matrices of the batch at a time, so that their copies are small. Returns whether it ran.
   bool in_batches(BoundContext& context, const at::Tensor& out) {
     if (copied_ == 0) return false;
     const at::Tensor &a = context.tensor(args_.a), &b = context.tensor(args_.b);
@@ -308,7 +308,7 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
   const TensorId result_;
   const std::string_view op_;
   RowParts parts_;
-  size_t copied_ = 0;  // bytes, by the library, of operands of a batch
+  size_t copied_ = 0;  // bytes of batch operands which the library copied
   mutable PackedWeight packed_;
 };
 
@@ -366,7 +366,7 @@ char dtype_letter(at::ScalarType dtype) {
 
 std::unique_ptr<ExternKernel> bind_linear_call(const ExternCall& call, const BoundContext& context) {
   std::optional<LinearArgs> args = parse_linear(call, context);
-  // No result, no work: shapes were checked at capture.
+  // Without a result there is no work: capture has checked the shapes.
   if (!args || call.results.size() != 1 || !call.results[0].valid()) return nullptr;
   return std::make_unique<LinearCall>(call, std::move(*args), context);
 }

@@ -1,5 +1,5 @@
-// Means of the parts that a plane is cut into, be they of unequal size: rows of a part are summed first, many columns
-// at a time, where ATen adds one element after the other.
+// Adaptive means of the parts of a plane, also for parts of unequal size. Rows of a part are summed first, many columns
+// at a time, whereas ATen adds single elements.
 #include <algorithm>
 #include <vector>
 
@@ -23,7 +23,7 @@ struct Span {
   int64_t begin, size;
 };
 
-// As ATen cuts `whole` into `parts`: they overlap where they do not divide it.
+// ATen's division of `whole` into `parts`; the spans overlap where `parts` does not divide `whole`.
 std::vector<Span> cut(int64_t whole, int64_t parts) {
   std::vector<Span> spans(static_cast<size_t>(parts));
   for (int64_t i = 0; i < parts; ++i) {
@@ -49,7 +49,7 @@ void plane_means(const Cuts& cuts, const float* plane, float* sum, float* out) {
   }
 }
 
-// (self, output_size)
+// Arguments: (self, output_size).
 class AdaptiveMeanCall final : public ExternKernel {
  public:
   AdaptiveMeanCall(const ExternCall& call, const BoundContext& context)
@@ -57,7 +57,7 @@ class AdaptiveMeanCall final : public ExternKernel {
 
   void run(BoundContext& context) override {
     const at::Tensor& self = context.tensor(self_);
-    if (!covers(self, context.slot(result_))) return any_->run(context);  // which raises, too
+    if (!covers(self, context.slot(result_))) return any_->run(context);  // also raises the errors
     means(self, context.planned(result_));
   }
 

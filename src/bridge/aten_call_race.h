@@ -1,4 +1,4 @@
-// A prepared call with several ways to run it, of which a race picks one.
+// A prepared call with several implementations, from which autotuning picks one.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,8 @@
 
 namespace cresset::bridge {
 
-// Derived: enum-like ways, `void run_way(Way, BoundContext&)`. Way 0 is ATen's default and takes everything.
+// Derived provides an enum of ways and `void run_way(Way, BoundContext&)`. Way 0 is ATen's default and covers every
+// call.
 template <class Derived, class Way>
 class RacedCall : public ExternKernel {
  public:
@@ -32,9 +33,10 @@ class RacedCall : public ExternKernel {
     race_ = &LibraryRace::get().entry(key, names);
   }
   bool is_decided() const { return race_->winner() >= 0; }
-  // What was allocated beside the arena, for the race.
+  // Records the bytes allocated beside the arena, for autotuning.
   void note_extra(const PlaceResults& placed) { missed_ = placed.missed(); }
-  // Likewise. Whether the plan will not have room for it: it is asked for none by a way that may lose the race.
+  // Also records these bytes. Returns whether the plan lacks room for them. A gap is requested only after the decision,
+  // because an undecided way may lose.
   bool has_no_room(BoundContext& context, const PlaceResults& placed) {
     note_extra(placed);
     return is_decided() && !context.want_gap(placed);
@@ -52,7 +54,7 @@ class RacedCall : public ExternKernel {
     } catch (...) {
       race_->abandon(candidate);
       if (candidate == 0) throw;
-      // A library that refuses must not be the one to raise: ATen's way decides whether the call is wrong.
+      // A failing library must not raise its own error: ATen's way decides whether the call is wrong.
       self().run_way(ways_[0], context);
       race_->disqualify(candidate);
       return;
@@ -63,15 +65,15 @@ class RacedCall : public ExternKernel {
   std::vector<Way> ways_;
   RaceEntry* race_ = nullptr;
   double work_ = 1;
-  size_t missed_ = 0;  // bytes, of the last call
+  size_t missed_ = 0;  // bytes, in the last call
 };
 
-// How a matrix lies in memory, for the key of a class: n rows, t columns, s otherwise.
+// Layout of a matrix, for the autotuning key: n for rows, t for columns, s for anything else.
 char layout_letter(const BoundSlot& slot);
 char dtype_letter(at::ScalarType dtype);
 
-// mkldnn::_linear_pointwise: post(x @ w.t() + bias), when this torch has it with the signature known here. `w` as it
-// is, or as onednn_linear_weight() lays it out.
+// mkldnn::_linear_pointwise computes post(x @ w.t() + bias). has_onednn_linear() tells whether this torch has it with
+// the expected signature. `w` is plain or packed by onednn_linear_weight().
 bool has_onednn_linear();
 at::Tensor onednn_linear_weight(const at::Tensor& w);
 at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias,

@@ -1,5 +1,5 @@
-// Writing at places that indices name: scatter, scatter_add, scatter_reduce, index_add, index_copy and index_put, of
-// rows or single elements. Sources are folded in their order, also by several threads: each has elements of its own.
+// Writes to indexed positions: scatter, scatter_add, scatter_reduce, index_add, index_copy and index_put, of rows or
+// single elements. Sources are folded in order, also by several threads, because each thread owns its elements.
 #include <ATen/ExpandUtils.h>
 #include <ATen/Parallel.h>
 
@@ -17,9 +17,9 @@ using runtime::ExternCall;
 using runtime::TensorId;
 using TensorIdList = std::vector<std::optional<TensorId>>;
 
-constexpr int64_t kShortRow = 8;  // elements: a call costs more than they do
+constexpr int64_t kShortRow = 8;  // elements: below, a call costs more than the work
 
-// Into `there`, from `next`. False: an index is out of range.
+// Folds `next` into `there`. Returns false when an index is out of range.
 template <Fold fold, class T>
 bool fold_rows(const PickedRows& picked, T* there, const T* next) {
   const int64_t row = picked.row();
@@ -71,7 +71,7 @@ bool fold_all(Fold fold, bool afresh, const PickedRows& picked, const at::Tensor
   return inside;
 }
 
-// Half precision is folded by ATen, which rounds where it says.
+// Half precision is left to ATen, which defines the rounding.
 bool fold_into(Fold fold, bool afresh, const PickedRows& picked, const at::Tensor& out, const at::Tensor& source) {
   if (picked.rows() == 0 || picked.row() == 0) return true;
   const at::ScalarType type = out.scalar_type();
@@ -98,17 +98,17 @@ class WriteCall : public ExternKernel {
         any_(bind_boxed_call(call, context)) {}
 
   void run(BoundContext& context) final {
-    if (!write(context)) any_->run(context);  // which raises, too
+    if (!write(context)) any_->run(context);  // also raises the errors
   }
 
  protected:
-  // False when ATen is to do it: what was written so far is written again.
+  // Returns false when ATen must take over; ATen then overwrites partial results.
   virtual bool write(BoundContext& context) = 0;
 
   bool covers(const at::Tensor& self, const at::Tensor& source) const {
     return is_plain(self) && is_plain(source) && self.scalar_type() == source.scalar_type();
   }
-  // They are one where nobody else needs what is written to.
+  // Prepares the result with the contents of self. Both are the same memory where self has no further use.
   const at::Tensor& start(BoundContext& context) const {
     const at::Tensor &out = context.planned(result_), &self = context.tensor(self_);
     if (out.const_data_ptr() != self.const_data_ptr()) out.copy_(self);
@@ -126,7 +126,7 @@ class WriteCall : public ExternKernel {
   const std::unique_ptr<ExternKernel> any_;
 };
 
-// (self, dim, index, source): an index for each element.
+// Arguments: (self, dim, index, source), with an index for each element.
 class ScatterCall final : public WriteCall {
  public:
   ScatterCall(const ExternCall& call, int64_t dim, Fold fold, bool afresh, const BoundContext& context)
@@ -149,7 +149,7 @@ class ScatterCall final : public WriteCall {
   const int64_t dim_;
 };
 
-// (self, dim, index, source): an index for each slice.
+// Arguments: (self, dim, index, source), with an index for each slice.
 class SliceWriteCall final : public WriteCall {
  public:
   SliceWriteCall(const ExternCall& call, int64_t dim, Fold fold, const BoundContext& context)
@@ -171,7 +171,7 @@ class SliceWriteCall final : public WriteCall {
   const int64_t dim_;
 };
 
-// (self, indices, values): neighbouring dimensions from `first` on.
+// Arguments: (self, indices, values), for adjacent dimensions from `first` on.
 class IndexPutCall final : public WriteCall {
  public:
   IndexPutCall(const ExternCall& call, int64_t first, std::vector<TensorId> indices, Fold fold,
@@ -190,7 +190,7 @@ class IndexPutCall final : public WriteCall {
       if (!is_index(indices.back()) || !may_broadcast(own, indices.back().sizes())) return false;
       own = at::infer_size(own, indices.back().sizes());
     }
-    // Of several dimensions it is not said which of equal places is written last.
+    // For indices of several dimensions, the last writer of a repeated position is unspecified.
     if (!covers(self, values) || (fold_ == Fold::Copy && own.size() > 1)) return false;
     std::vector<int64_t> shape(self.sizes().begin(), self.sizes().begin() + first_);
     shape.insert(shape.end(), own.begin(), own.end());
@@ -230,7 +230,7 @@ std::unique_ptr<ExternKernel> bind_index_put(const ExternCall& call, const Bound
   return std::make_unique<IndexPutCall>(call, named->first, named->indices, fold, context);
 }
 
-// index_add's factor.
+// Whether index_add's factor is 1.
 bool is_one(const runtime::ExternArg& arg, const BoundContext& context) {
   if (const auto* size = std::get_if<runtime::SizeRef>(&arg)) return context.size(*size) == 1;
   const auto* number = std::get_if<double>(&arg);

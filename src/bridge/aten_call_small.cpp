@@ -14,7 +14,7 @@ using Bits = int32_t __attribute__((vector_size(kLanes * sizeof(float))));
 using Half = float __attribute__((vector_size(kLanes / 2 * sizeof(float))));
 using Quarter = float __attribute__((vector_size(kLanes / 4 * sizeof(float))));
 
-// b holds rows of n: out's row is a sum of b's rows.
+// b holds rows of n: a row of `out` is a sum of b's rows.
 CRESSET_MULTIVERSION
 void row_by_rows(int64_t n, int64_t k, const float* a, const float* b, int64_t b_stride, const float* bias,
                  float* out) {
@@ -33,8 +33,8 @@ void row_by_rows(int64_t n, int64_t k, const float* a, const float* b, int64_t b
   }
 }
 
-// b holds columns of k: out's elements are scalar products. The last, partial vector overlaps the one before it, with
-// the lanes that were counted already zeroed in both factors: they may hold infinities.
+// b holds columns of k: the elements of `out` are scalar products. The last, partial vector overlaps the previous
+// vector. Lanes which are already counted are zeroed in both factors, since they may hold infinities.
 CRESSET_MULTIVERSION
 void row_by_columns(int64_t n, int64_t k, const float* a, const float* b, int64_t b_stride, const float* bias,
                     float* out) {

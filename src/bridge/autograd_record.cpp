@@ -25,7 +25,7 @@ std::optional<Origin> origin_of(const at::Tensor& tensor) {
   return Origin{meta->grad_fn_->sequence_nr(), meta->output_nr_};
 }
 
-// ---- What operators are given
+// ---- Arguments of operators
 
 void AutogradNotes::note(const at::Tensor& tensor, graph::ValueId value) {
   const bool wanted = tensor.requires_grad();
@@ -62,7 +62,7 @@ AutogradRecord AutogradNotes::record(const graph::Graph& graph, uint32_t first_o
     RecordedCall& recorded = out.calls.emplace_back(RecordedCall{call.begin, call.end, call.recorded, !is_forward, {}});
     for (const Given& given : call.given) {
       const graph::ValueId history = given.origin ? first_.at(*given.origin) : given.value;
-      // A leaf that is no argument of the piece was made by it: gradients end there.
+      // The segment made this leaf, since it is no argument: gradients end there.
       const bool ends = !given.origin && graph.value(given.value).kind == graph::Value::Kind::Result;
       recorded.given.push_back({given.value, given.wanted && !ends ? history : graph::ValueId{}});
       out.reads_copies |= !is_forward && given.wanted && history != given.value;
@@ -71,7 +71,7 @@ AutogradRecord AutogradNotes::record(const graph::Graph& graph, uint32_t first_o
   return out;
 }
 
-// ---- Functions of Python's
+// ---- Python functions
 
 namespace {
 
@@ -102,7 +102,7 @@ bool is_one_value(const at::Tensor& a, const at::Tensor& b) {
 class PreMark final : public torch::autograd::FunctionPreHook {
  public:
   explicit PreMark(std::function<void(const variable_list&)> act) : act_(std::move(act)) {}
-  // Gradients that are one value are told apart: in another pass they may differ.
+  // Separates gradients which are the same value here, because they may differ in another pass.
   variable_list operator()(const variable_list& gradients) override {
     variable_list apart = gradients;
     for (size_t i = 0; i < apart.size(); ++i)
@@ -185,7 +185,7 @@ FunctionNotes::~FunctionNotes() {
 
 namespace {
 
-// What a checkpoint has computed again stands for what there is: such values are not computed in the function.
+// Values recomputed by a checkpoint stand for existing values: the function does not compute them.
 std::vector<graph::NodeId> needed(const graph::Graph& graph, const AutogradRecord& record,
                                   const RecordedFunction& function) {
   std::unordered_set<graph::ValueId> wanted;
@@ -214,7 +214,7 @@ void FunctionNotes::add_to(AutogradRecord& record, const AutogradNotes& notes, c
     return notes.value({edge.function->sequence_nr(), edge.input_nr});
   };
   for (const std::unique_ptr<Noted>& noted : noted_) {
-    if (!noted->done) continue;  // no pass comes there
+    if (!noted->done) continue;  // no pass reaches the function
     RecordedFunction& function = record.functions.emplace_back(noted->function);
     function.order = needed(capture_.graph(), record, function);
     for (uint32_t i = 0; i < noted->node->num_inputs(); ++i)

@@ -1,8 +1,8 @@
-// What autograd knew while a program was captured, which the graph does not say: the graph's operators are those below
-// autograd. Passes that are recorded themselves need it (recorded_forward.h).
+// The knowledge of autograd about a captured program which its graph lacks, because the graph's operators are those
+// below autograd. Double-backward passes need it (recorded_forward.h).
 //
-// A graph's values alone do not tell where their gradients go: x.data, a result computed under no_grad(), and what a
-// custom function computed have a history of another kind than the operators that made them would give.
+// The values of a graph do not show where their gradients flow. The operators behind x.data, behind a result of
+// no_grad() mode, and behind a custom function's results would suggest a different history.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,61 +25,61 @@ namespace cresset::bridge {
 
 class Capture;
 
-// A result of a node of the record, which its sequence number tells.
+// A result of an autograd node, identified by the node's sequence number and the result's position.
 using Origin = std::pair<uint64_t, uint32_t>;
 
-// nullopt: of a leaf, or of what wants no gradient.
+// nullopt: the tensor is a leaf or requires no gradient.
 std::optional<Origin> origin_of(const at::Tensor& tensor);
 
-// An operator as the program called it: one node of the graph, or several that it was taken apart into.
+// An operator as the program called it: a node of the graph, or the nodes of its decomposition.
 struct RecordedCall {
   struct Given {
-    graph::ValueId value;    // among its arguments
-    graph::ValueId history;  // its gradient goes where that of this value goes; invalid: nowhere
+    graph::ValueId value;    // an argument
+    graph::ValueId history;  // its gradient flows to the history of this value; invalid: nowhere
   };
   uint32_t begin = 0, end = 0;  // nodes of the graph
   bool recorded = true;         // gradients were recorded
-  bool is_backward = false;     // when the record was run
+  bool is_backward = false;     // called while the autograd graph ran
   std::vector<Given> given;
-  const Given* find(graph::ValueId value) const;  // nullptr: it is none of the arguments
+  const Given* find(graph::ValueId value) const;  // nullptr: no argument has this value
 };
 
-// A function of Python's in the record: what it computed of what it was given, as nodes of the backward part.
+// A Python function in the autograd graph: its computation, as nodes of the backward subgraph.
 struct RecordedFunction {
   enum class Kind : uint8_t { TensorHook, PreHook, PostHook, Node } kind;
   using Values = std::vector<std::optional<graph::ValueId>>;
-  graph::ValueId of;   // a result of the node that it belongs to
-  Values given, made;  // gradients; a PostHook is given those of the node's results behind the others
+  graph::ValueId of;   // a result of the node which owns the function
+  Values given, made;  // gradients; a PostHook also receives the gradients of the node's results, after the first list
   std::vector<graph::NodeId> order;
-  Values results, next;  // Node: its results, and of what the made gradients are
-  bool once = false;     // likewise: marked as one that must not be differentiated again
+  Values results, next;  // Node: its results, and the tensors to which the made gradients belong
+  bool once = false;     // Node: marked once_differentiable
 };
 
 struct AutogradRecord {
-  const RecordedCall* call_of(graph::NodeId node) const;  // nullptr: it is of none
+  const RecordedCall* call_of(graph::NodeId node) const;  // nullptr: the node belongs to no call
   std::vector<RecordedCall> calls;                        // in order
   std::vector<RecordedFunction> functions;
   std::vector<graph::ValueId> roots;
-  bool complete = true;       // whether all that the record does is known
-  bool reads_copies = false;  // the backward part reads values that stand for others: what a checkpoint computed again
+  bool complete = true;       // whether the whole computation of the autograd graph is known
+  bool reads_copies = false;  // the backward subgraph reads values recomputed by a checkpoint
 };
 
-// Of autograd's record, once it was run.
+// Maps an edge of the autograd graph to a value, once the graph was run.
 using EndOf = std::function<std::optional<graph::ValueId>(const torch::autograd::Edge&)>;
 
-// Taken while a program is captured.
+// Notes taken while a program is captured.
 class AutogradNotes {
  public:
   void begin_call() { given_.clear(); }
-  // An argument of the operator at hand.
+  // Notes an argument of the current operator.
   void note(const at::Tensor& tensor, graph::ValueId value);
-  // The operator made these nodes.
+  // Ends the current operator, which made these nodes.
   void end_call(uint32_t begin, uint32_t end);
   bool any() const { return !calls_.empty(); }
 
-  // What the nodes before and behind this one say.
+  // Builds the record from the notes. `first_of_backward` is the first node of the backward subgraph.
   AutogradRecord record(const graph::Graph& graph, uint32_t first_of_backward) const;
-  // The value that was first seen with this origin.
+  // The first value seen with this origin.
   std::optional<graph::ValueId> value(const Origin& origin) const;
 
  private:
@@ -93,12 +93,12 @@ class AutogradNotes {
     bool recorded;
     std::vector<Given> given;
   };
-  std::vector<Given> given_;  // of the operator at hand
+  std::vector<Given> given_;  // of the current operator
   std::vector<Call> calls_;
   std::map<Origin, graph::ValueId> first_;
 };
 
-// While the record is run for the capture: notes what functions of Python's at these nodes compute.
+// Notes the computations of Python functions at these nodes while the autograd graph runs for the capture.
 class FunctionNotes {
  public:
   FunctionNotes(Capture& capture, const std::vector<torch::autograd::Node*>& python);
@@ -108,7 +108,7 @@ class FunctionNotes {
   struct Noted {
     RecordedFunction function;
     torch::autograd::Node* node;
-    size_t begin = 0;  // in the order
+    size_t begin = 0;  // position in the order
     bool done = false;
   };
   // end(edge): the value at a leaf or a root.

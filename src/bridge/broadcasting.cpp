@@ -15,8 +15,8 @@ namespace {
 
 constexpr c10::DispatchKeySet kAtens(c10::DispatchKey::CPU);
 
-// Whether two sizes meet in broadcasting of which ATen's infer_size() would not see that one is 1. Of sizes that data
-// gives it is assumed that none does.
+// Whether two sizes broadcast where ATen's infer_size() would not notice that one is 1. Two data-dependent sizes are
+// assumed to be equal.
 bool needs_expanding(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
   for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
     const c10::SymInt &x = a[a.size() - i], &y = b[b.size() - i];
@@ -28,7 +28,7 @@ bool needs_expanding(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
 }  // namespace
 
 at::Tensor cosine_similarity(const at::Tensor& a, const at::Tensor& b, int64_t dim, double eps) {
-  // Beside a size of 1 it asks whether the other is 1, too.
+  // Beside a size of 1, ATen tests whether the other size is 1, too.
   const auto has_single = [](const at::Tensor& t) {
     return std::any_of(t.sym_sizes().begin(), t.sym_sizes().end(),
                        [](const c10::SymInt& size) { return size.maybe_as_int() == 1; });
@@ -41,7 +41,7 @@ at::Tensor cosine_similarity(const at::Tensor& a, const at::Tensor& b, int64_t d
 
 namespace {
 
-// The sizes that meet: those of one letter, and of one place under the ellipses, counted from the last.
+// Groups the sizes which must agree: by letter, and under ellipses by position, counted from the last.
 std::map<int64_t, std::vector<c10::SymInt>> sizes_by_label(std::string_view equation, at::TensorList operands) {
   std::map<int64_t, std::vector<c10::SymInt>> out;
   std::string_view left = equation.substr(0, equation.find("->"));
@@ -59,7 +59,7 @@ std::map<int64_t, std::vector<c10::SymInt>> sizes_by_label(std::string_view equa
   return out;
 }
 
-// Whether the operands' letter is summed over.
+// Whether einsum sums over the letter.
 bool is_summed(std::string_view equation, int64_t label) {
   if (label < 0) return false;  // under an ellipsis
   const auto letter = static_cast<char>(label);
@@ -75,7 +75,7 @@ bool casts(at::TensorList operands) {
 }  // namespace
 
 at::Tensor einsum(std::string_view equation, at::TensorList operands, at::OptionalIntArrayRef path) {
-  const bool is_cast = casts(operands);  // but not a sum over single elements, which is no product of matrices
+  const bool is_cast = casts(operands);  // does not apply to a sum over single elements, which is no matrix product
   for (const auto& [label, sizes] : sizes_by_label(equation, operands)) {
     if (is_cast && is_summed(equation, label))
       for (const c10::SymInt& size : sizes) (void)size.sym_eq(1).guard_bool(__FILE__, __LINE__);

@@ -1,7 +1,7 @@
 // Composite operators whose code in ATen broadcasts symbolic sizes.
 //
-// It asks whether a size is 1 with `guard_or_false`, whose answer is that of a general size (sym_node.h). Here both
-// answers are not right: it is decided.
+// ATen's code tests a size for 1 with `guard_or_false`, which answers for a general size (sym_node.h). Here the two
+// answers lead to different results, so the question is decided with a guard.
 #pragma once
 
 #include <ATen/core/Tensor.h>

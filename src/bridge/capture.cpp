@@ -35,7 +35,7 @@ thread_local Capture* current_capture = nullptr;
 void enter_dispatch_state() {
   c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   keys.included_ = keys.included_ | c10::DispatchKeySet(kTraceKey);
-  // Factory functions would redispatch past the trace key.
+  // Otherwise factory functions would redispatch past the trace key.
   keys.excluded_ = keys.excluded_.add(c10::DispatchKey::BackendSelect);
   c10::impl::_force_tls_local_dispatch_key_set(keys);
 }
@@ -49,8 +49,8 @@ void abort_capture(std::string why) {
 Capture* Capture::current() { return current_capture; }
 Capture* Capture::exchange_current(Capture* other) { return std::exchange(current_capture, other); }
 
-// Inference mode is a matter of keys, as well: a piece that began inside of a region of it may leave it, or enter one
-// that a later piece leaves. Of the scopes of this thread, from the outermost:
+// Inference mode also consists of dispatch keys. A segment may begin inside an inference-mode region and leave it, or
+// enter a region which a later segment leaves. The states at the start of this thread's scopes, from the outermost:
 static thread_local std::vector<bool> inference_at_begin;
 
 static void follow_inference_mode(c10::impl::LocalDispatchKeySet& keys) {
@@ -76,13 +76,13 @@ Capture::Scope::Scope(Capture& capture)
       autocast_cache_(at::autocast::is_autocast_cache_enabled()) {
   inference_at_begin.push_back(c10::InferenceMode::is_enabled());
   current_capture = &capture;
-  // Autocast would keep casts of parameters in a process-wide cache, and find real ones there.
+  // Autocast would keep casts of parameters in a process-wide cache, and find real tensors there.
   at::autocast::set_autocast_cache_enabled(false);
   enter_dispatch_state();
 }
 
-// Whether autocast is on is a matter of excluded keys, too, and the program's: a piece that began inside of a region of
-// autocast leaves it.
+// Autocast is also a matter of excluded keys, and its state belongs to the program: a segment which began inside an
+// autocast region may leave it.
 Capture::Scope::~Scope() {
   const bool in_inference = inference_at_begin.back();
   inference_at_begin.pop_back();
@@ -155,7 +155,7 @@ DType dtype_or_abort(const at::Tensor& real) {
   return *dtype;
 }
 
-// Of a level of forward-mode differentiation that was open before.
+// Aborts for a tangent of a forward-mode level which was open before the capture.
 void reject_tangent(const at::Tensor& real) {
   if (has_tangent(real)) abort_capture("a tensor of the caller's has a tangent (torch.autograd.forward_ad)");
 }
@@ -167,7 +167,7 @@ void reject_exotic(const at::Tensor& real) {
   if (!from_torch(real.device())) abort_capture("a tensor on device " + real.device().str());
 }
 
-// Dims of a dense tensor, innermost first; nullopt when the strides are not those of a dense layout.
+// Dimensions of a dense tensor, innermost first; nullopt when the strides are not dense.
 std::optional<std::vector<uint8_t>> dense_order(const at::Tensor& t) {
   std::vector<uint8_t> order(t.dim());
   std::iota(order.rbegin(), order.rend(), 0);
@@ -180,7 +180,7 @@ std::optional<std::vector<uint8_t>> dense_order(const at::Tensor& t) {
     return true;
   };
   if (t.numel() == 0) return order;
-  // With size-1 dimensions several orders may fit: of channels-last and the usual one, ATen's choice.
+  // Dimensions of size 1 may permit several orders: between channels-last and contiguous, ATen's choice counts.
   const at::MemoryFormat format =
       t.is_contiguous() && t.dim() >= 4 ? t.suggest_memory_format() : at::MemoryFormat::Contiguous;
   if (format != at::MemoryFormat::Contiguous && t.is_contiguous(format)) {
@@ -191,7 +191,7 @@ std::optional<std::vector<uint8_t>> dense_order(const at::Tensor& t) {
   }
   if (is_dense()) return order;
   std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) { return t.stride(a) < t.stride(b); });
-  // A size-1 dimension has any stride; it stays where the stable sort leaves it.
+  // A dimension of size 1 has any stride; it stays where the stable sort leaves it.
   if (is_dense()) return order;
   return std::nullopt;
 }
@@ -261,8 +261,8 @@ graph::TensorType Capture::constant_geometry(const at::Tensor& real) {
   return type;
 }
 
-// Ties a real tensor to a storage. The first tensor over a piece of memory is its base; a second one becomes a view of
-// it when that can be said, else the memory must not be written.
+// Assigns a storage to a real tensor. The first tensor over a piece of memory is its base. A second tensor becomes a
+// view of the base if this can be expressed; otherwise the memory must not be written.
 at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, OutputSpec::Kind home, uint32_t position) {
   const void* memory = real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr;
   const StorageId id = add_storage(base_value, home, position);
@@ -296,7 +296,7 @@ at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const st
   real_inputs_.push_back(shown);
   input_layouts_.push_back(geometry.layout);
   const graph::ValueId value = graph_->add_input(std::move(geometry.type), std::move(name));
-  // The same tensor twice: one stand-in, but every argument position exists.
+  // The same tensor twice has a single proxy tensor, but every argument position exists.
   if (known != lifted_.end()) return known->second;
   return adopt(real, value, OutputSpec::Kind::Input, position);
 }
@@ -331,7 +331,7 @@ c10::SymFloat Capture::add_float_argument(const at::Tensor& real, std::string na
   const double number = real.item<double>();
   if (bit == 0) return c10::SymFloat(number);
   if (!std::isfinite(number))
-    return pinned_floats |= bit, c10::SymFloat(number);  // Python's arithmetic has cases for them
+    return pinned_floats |= bit, c10::SymFloat(number);  // Python's arithmetic treats it specially
   SymNode::Known known{number, bit, {}, FloatExpr::argument(number, place)};
   return c10::SymFloat(SymNode::make_value(env_ptr(), stand_in, std::move(known)));
 }
@@ -376,7 +376,7 @@ std::optional<sym::ExprId> Capture::computed_number(const FloatExpr::Ref& made) 
   for (const graph::ValueId input : graph_->inputs) names.inputs.push_back(graph_->value(input).name);
   for (const graph::ValueId constant : graph_->constants) names.constants.push_back(graph_->value(constant).name);
   std::string source = made->text(names);
-  constexpr size_t kLongest = 160;  // names of numbers that are made of such numbers would grow with each
+  constexpr size_t kLongest = 160;  // limit: names of nested numbers would grow with each level
   if (source.size() > kLongest) source = source.substr(0, kLongest) + "...";
   const sym::ExprId e = env().new_backed(std::move(source), static_cast<int64_t>(made->number), sym::Interval::all());
   const auto position = static_cast<uint32_t>(computed_.size());
@@ -432,8 +432,8 @@ constexpr uint8_t kCanary = 0xA5;
 
 }  // namespace
 
-// torch.tensor and its kin fill an `empty` through data_ptr, unseen. A canary tells: memory that no longer holds it was
-// written, and its contents are a constant of the program.
+// torch.tensor and similar functions fill an `empty` through data_ptr, unnoticed. A canary detects this: memory without
+// the canary was written, and its contents become a constant of the program.
 at::Tensor Capture::make_watched_empty(graph::ValueId value) {
   at::Tensor result = make_result(value);
   TraceTensor& trace = *TraceTensor::from(result);
@@ -508,7 +508,7 @@ bool Capture::starts_storage(const TraceTensor& tensor) {
   return true;
 }
 
-// As ATen decides it: by the ranges of memory of tensors that fill theirs; others are let pass.
+// ATen's test: compares the memory ranges of dense tensors; any other tensors pass.
 bool Capture::overlaps_partly(const TraceTensor& target, const TraceTensor& read) {
   if (target.storage_id() != read.storage_id()) return false;
   const graph::TensorType &a = target.type(), &b = read.type();
@@ -518,7 +518,7 @@ bool Capture::overlaps_partly(const TraceTensor& target, const TraceTensor& read
       !geometry::is_non_overlapping_and_dense(env(), b.sizes, b.strides))
     return false;
   sym::ExprPool& pool = env().pool();
-  const auto counted = [&](sym::ExprId elements, DType dtype) {  // in bytes, where these are not the same elements
+  const auto counted = [&](sym::ExprId elements, DType dtype) {  // in bytes for different element sizes
     return byte_size(a.dtype) == byte_size(b.dtype) ? elements : pool.mul(elements, pool.constant(byte_size(dtype)));
   };
   const sym::ExprId a_begin = counted(target.offset(), a.dtype),
@@ -530,9 +530,9 @@ bool Capture::overlaps_partly(const TraceTensor& target, const TraceTensor& read
   return !same_range || a.strides != b.strides;
 }
 
-// Of an operator that gives something: told by its name alone, of which there are few.
+// For an operator with a result, the answer depends on the name alone and is cached.
 static bool draws(graph::OpId op, const graph::Node& node) {
-  thread_local std::vector<int8_t> known;  // by operator; 0: not asked yet
+  thread_local std::vector<int8_t> known;  // by operator; 0: not yet known
   if (known.size() <= op.index) known.resize(op.index + 64);
   int8_t& found = known[op.index];
   if (found == 0) found = ops::draws(node) ? 1 : -1;
@@ -555,7 +555,7 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
 
 namespace {
 
-// A tensor that is written keeps its layout: a part of another one (aten::unsafe_split) its gaps, too.
+// A written tensor keeps its layout, including the gaps of a piece of another tensor (aten::unsafe_split).
 graph::ValueId laid_out(Capture& capture, graph::ValueId value, graph::ValueId like) {
   const graph::Graph& graph = capture.graph();
   const std::vector<sym::ExprId>&had = graph.type(like).strides, &has = graph.type(value).strides;
@@ -573,7 +573,7 @@ void Capture::require_writable(const TraceTensor& tensor) const {
 
 namespace {
 
-// Whether a write to one counts for the other. The counters themselves can only be compared by what they count.
+// Whether a write to one tensor counts for the other. Counters have no identity, so the test bumps one and reads both.
 bool share_versions(const c10::TensorImpl* a, const c10::TensorImpl* b) {
   c10::VariableVersion counter = a->version_counter();
   const c10::VariableVersion& other = b->version_counter();
@@ -591,7 +591,7 @@ void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   write_unseen(tensor, value);
   Storage& storage = storages_[tensor.storage_id().index];
   const auto lifted = storage.real.defined() ? lifted_.find(storage.real.unsafeGetTensorImpl()) : lifted_.end();
-  // Autograd is not told of what is written through an alias with versions of its own: `x.data`.
+  // A write through an alias with its own version counter (`x.data`) is hidden from autograd.
   const bool is_told = lifted == lifted_.end() || c10::InferenceMode::is_enabled() ||
                        lifted->second.unsafeGetTensorImpl() == &tensor || share_versions(&tensor, lifted->first) ||
                        share_versions(&tensor, lifted->second.unsafeGetTensorImpl());
@@ -603,13 +603,13 @@ void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
   ++storage.unseen;
   require_writable(tensor);
   if (!possible_views_.empty()) guard_copies_of(tensor.storage_id().index);
-  // Who looks at the memory of a written parameter must find the write done.
+  // Makes a written parameter an input proxy: a request for its memory must find the write done.
   if (use_guests_ && storage.version == 0 && storage.home == OutputSpec::Kind::Constant &&
       Guest::possible(storage.real))
     guests_.emplace_back(storage.real, lifted_.at(storage.real.unsafeGetTensorImpl()));
   settle_watched(storage);
   graph::ValueId current = scattered(tensor, read(tensor, value));
-  // What is written through a transposed view lies as it came, transposed; what is computed from an argument with gaps
+  // A write through a transposed view would leave the value transposed, and a value computed from an argument with gaps
   // has none.
   storage.value = current = laid_out(*this, current, storage.value);
   if (storage.first.index < current.index) notes_->lies_as[current] = storage.first;
@@ -631,14 +631,14 @@ bool Capture::has_effects_since(const Done& before) const {
 
 namespace {
 
-// Shape rules promote real dtypes only; those of views, copies and extents never look at one.
+// Shape rules promote only real dtypes. The rules of views, copies and extents ignore dtypes.
 bool applies(const ops::OpDef& def, const graph::Graph& graph, const std::vector<graph::Arg>& args) {
   if (!ops::takes_complex(graph, args)) return true;
   const std::string_view name = ops::name_of(def);
   return def.op_class == ops::OpClass::View || name == "aten::_to_copy" || name == "aten::clone";
 }
 
-// Tensors of several devices meet only in copies and indexing; a CPU number goes anywhere. Eager raises on the rest.
+// Only copies and indexing may mix devices; a CPU number fits everywhere. Eager mode raises for the remaining cases.
 void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args) {
   std::optional<graph::Device> found;
   for (const graph::Arg& arg : args) {
@@ -654,7 +654,7 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
   }
 }
 
-// There is code generation for these devices alone; a tensor without memory has no place in a program at all.
+// Only these devices have code generation; a tensor without memory has no place in a program at all.
 void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types) {
   for (const graph::TensorType& type : types)
     if (type.device.kind != graph::DeviceKind::Cpu)
@@ -678,7 +678,7 @@ void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, 
   DtypeTrial trial = try_dtypes(*graph_, constants_, op, args);
   arguments_did_not_fit = trial.refused;
   if (trial.refused) abort_capture(std::string(graph::op_name(op)) + " does not take these dtypes");
-  if (trial.made.size() != types.size()) std::erase(trial.made, std::nullopt);  // what an output mask leaves out
+  if (trial.made.size() != types.size()) std::erase(trial.made, std::nullopt);  // results excluded by an output mask
   for (size_t i = 0; trial.made.size() == types.size() && i < types.size(); ++i)
     types[i].dtype = trial.made[i].value_or(types[i].dtype);
 }
@@ -704,7 +704,7 @@ bool Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
   }
   const StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
-  std::optional<bool> known;  // who asks goes through frames
+  std::optional<bool> known;  // lazy, because the question walks frames
   const auto caught = [&] {
     if (!known) known = may_be_caught && may_be_caught();
     return *known;
@@ -747,7 +747,7 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   if (absent_results != 0 || results.size() < 3 || results.size() > 4 ||
       !may_mask_results(graph_->node(graph_->order.back()).args))
     return results;
-  // A rule of ours makes all results of an operator with an output mask.
+  // cresset's rules make all results of an operator with an output mask.
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
   if (handle) absent_results = unwanted_results(handle->schema(), graph_->node(graph_->order.back()).args);
   if (absent_results == 0) return results;
@@ -759,7 +759,7 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
 
 namespace {
 
-// The results that an output mask leaves out, of a rule that made types of the others only.
+// The results excluded by an output mask, for a rule which made types only of the others.
 uint64_t left_out(const ops::OpDef& def, graph::OpId op, const std::vector<graph::Arg>& args, size_t made) {
   if (def.schema.find("output_mask") == std::string_view::npos) return 0;
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
@@ -769,7 +769,7 @@ uint64_t left_out(const ops::OpDef& def, graph::OpId op, const std::vector<graph
 
 }  // namespace
 
-// By the operator's shape rule, else by the generic one.
+// Uses the operator's shape rule, else the generic rule.
 ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<graph::Arg>& args) {
   std::string invalid;
   bool refused = false;
@@ -788,7 +788,7 @@ ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<gr
   uint64_t absent = 0;
   std::vector<graph::TensorType> types = generic_rule(*this, op, args, &absent);
   arguments_did_not_fit = !invalid.empty();
-  if (!invalid.empty()) abort_capture(invalid);  // eager raises, though its meta kernel does not
+  if (!invalid.empty()) abort_capture(invalid);  // eager mode raises, although its meta kernel does not
   return {std::move(types), refused, absent};
 }
 

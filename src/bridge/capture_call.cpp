@@ -13,7 +13,7 @@ using graph::ValueId;
 
 thread_local constinit const OpEntry* CaptureCall::current_op_ = nullptr;
 
-// A sparse gradient is autograd's to make: such an operator is done natively, between two pieces.
+// A sparse gradient must come from autograd: the operator runs eagerly between two graph segments.
 void CaptureCall::require_dense_gradients() {
   if (!entry_.sparse_argument || !c10::GradMode::is_enabled()) return;
   const c10::IValue& sparse = argument(*entry_.sparse_argument);
@@ -22,14 +22,14 @@ void CaptureCall::require_dense_gradients() {
     abort_capture(entry_.name + " with a sparse gradient");
 }
 
-// Programs run below autocast, which such an operator's own code may be under.
+// Programs run below autocast, but the operator's own code may be subject to it.
 void CaptureCall::require_no_autocast() {
   if (entry_.made_of_others &&
       (at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA)))
     abort_capture(entry_.name + " under autocast, which may cast in its own code");
 }
 
-// Eager mode differentiates what the operator's kernel calls, where autograd has no kernel of its own for it.
+// Without an autograd kernel for the operator, eager mode differentiates the operators inside its kernel.
 void CaptureCall::require_own_derivative() {
   if (!entry_.made_of_others || !c10::GradMode::is_enabled()) return;
   for (const c10::DispatchKey key : {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU,
@@ -51,7 +51,7 @@ void CaptureCall::run() {
   notes->begin_call();
   const size_t begin = capture_.graph().node_count();
   perform();
-  notes = this->notes();  // the piece may have ended
+  notes = this->notes();  // the segment may have ended
   if (notes != nullptr)
     notes->end_call(static_cast<uint32_t>(begin), static_cast<uint32_t>(capture_.graph().node_count()));
 }
@@ -159,7 +159,7 @@ bool CaptureCall::read_number() {
   if (entry_.functional != item) return false;
   if (symbolic_item()) return true;
   if (capture_.symbolic_booleans) abort_capture("a number read from tensor data, which is not kept as a symbol");
-  if (capture_.before_flush) abort_capture("a number read from tensor data");  // a piece ends here
+  if (capture_.before_flush) abort_capture("a number read from tensor data");  // a graph break
   const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
   finish({capture_.read_number(std::get<ValueId>(value))});
   return true;
@@ -210,8 +210,8 @@ bool CaptureCall::strided_copy() {
   return false;
 }
 
-// What torch makes of a view that is conjugated or negated when it is read, before operators that know of no such
-// views: what is read of it is new already.
+// Whether this is torch's clone of a conjugated or negated view, made for operators without support for such views. The
+// value which is read is already new.
 static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::IValue& format) {
   static const graph::OpId clone = graph::op_id("aten::clone");
   return op == clone && (self.is_conj() || self.is_neg()) && ViewOrCopy::current() == nullptr &&
@@ -220,9 +220,10 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
 
 void CaptureCall::functional() {
   static const graph::OpId lift = graph::op_id("aten::lift");
-  if (entry_.functional == lift) return finish_with(argument(0).toTensor());  // which it gives back
+  if (entry_.functional == lift) return finish_with(argument(0).toTensor());  // lift returns its argument
   if (is_hidden_view()) {
-    // To autograd it is new, and has a history of its own: an alias of an argument has none in a program's results.
+    // Autograd treats the result as new, with a history of its own. In a program's results, an alias of an argument has
+    // none.
     if (argument(0).toTensor().requires_grad() && capture_.is_callers(*TraceTensor::from(stand_in(0))))
       abort_capture(entry_.name + " of a tensor of the caller's that wants gradients");
     return view();

@@ -1,5 +1,5 @@
-// One call of one operator under capture: reads its arguments from the stack, appends what it means to the graph, and
-// leaves trace tensors for its results.
+// One call of an operator under capture: reads the arguments from the stack, appends graph nodes, and pushes trace
+// tensors for the results.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -28,51 +28,53 @@ class CaptureCall {
   }
   void run();
   void perform();
-  // The operator at work on this thread: the innermost of those that call others.
+  // The operator which runs on this thread; the innermost of nested operators.
   static const OpEntry* current_op() { return current_op_; }
 
  private:
   const c10::IValue& argument(size_t i) const { return stack_[stack_.size() - count_ + i]; }
 
-  // ---- The arguments as the graph has them (capture_call_arguments.cpp)
+  // ---- Arguments in the form of the graph (capture_call_arguments.cpp)
 
   std::vector<graph::Arg> arguments(size_t count);
   AutogradNotes* notes() const;
   void note_histories(AutogradNotes& notes, const std::vector<graph::Arg>& args) const;
-  // Of a view: what lies in memory for its parent, then the other arguments.
+  // Arguments of a view operator: the memory of the parent, then the remaining arguments.
   std::vector<graph::Arg> arguments_of_view(TraceTensor& parent);
-  // A number on its way as a tensor, where it is the only tensor that the operator is given: a constant, or filled with
-  // what is known of it (the tensor on its way holds nothing then).
+  // Replaces a wrapped number which is the operator's only tensor argument by a constant, or by a tensor filled with
+  // the symbolic number. The wrapped tensor itself then holds nothing.
   void number_as_tensor(std::vector<graph::Arg>& args);
-  // torch.add(1.5, 2): numbers alone give the default dtype, where a tensor in the first one's place would give its
-  // own.
+  // torch.add(1.5, 2): numbers alone produce the default dtype, whereas a tensor in the first place would produce its
+  // own dtype.
   bool is_float_among_numbers(const std::vector<graph::Arg>& args) const;
-  // A number takes the dtype of the tensors beside it when these are floats, else the default one.
+  // A number takes the dtype of floating-point tensors beside it, else the default dtype.
   void give_dtype(std::vector<graph::Arg>& args);
-  // A functional counterpart may take a trailing generator that the in-place form has not, or the reverse.
+  // The functional and the in-place form of an operator may differ by a trailing generator argument.
   void append_defaults(std::vector<graph::Arg>& args);
 
-  // ---- Results, and operators that write nothing (capture_call.cpp)
+  // ---- Results, and operators without writes (capture_call.cpp)
 
   void finish(std::vector<c10::IValue> results);
-  void finish_with(at::Tensor result);  // as most do
+  void finish_with(at::Tensor result);  // the usual case of one result
   bool gives_one_tensor() const { return entry_.return_types.size() == 1 && entry_.return_types[0] == ArgType::Tensor; }
-  // Wraps graph values by the schema's returns: a Tensor[] takes what the others leave. absent: by position.
+  // Wraps graph values by the schema's returns: a Tensor[] takes all tensors left over. `absent` is a bit mask by
+  // position.
   std::vector<c10::IValue> wrap(const std::vector<at::Tensor>& tensors, uint64_t absent = 0) const;
   bool is_watchable_empty(const std::vector<graph::ValueId>& results) const;
   void require_dense_gradients();
   void require_no_autocast();
   void require_own_derivative();
-  // A float without a number yet or a complex number, where the schema has one: another form takes a tensor there.
+  // Handles a complex number or a symbolic float in the place of a number: a different form of the operator takes a
+  // tensor.
   bool scalar_is_tensor();
-  // An integer of sizes, and with symbolic_numbers any, stays symbolic.
+  // Keeps an integer symbolic if sizes determine it, or any integer with symbolic_numbers.
   bool symbolic_item();
-  // item(), bool(tensor), int(tensor): the value now, and a guard that it is the same at later calls.
+  // item(), bool(tensor), int(tensor): reads the value now and guards it for later calls.
   bool read_number();
-  // Its schema does not say so, but in training native_batch_norm writes the running statistics.
+  // native_batch_norm writes the running statistics in training, although its schema does not say so.
   bool batch_norm_in_training();
-  // Its schema does not say so, but what it gives shares the memory of its argument: who writes the one means both.
-  // As the second step of a reshape its argument is a copy that nobody else has (possible_views.h).
+  // Whether the operator returns a view although its schema does not say so: a write to the result also writes the
+  // argument. In the second step of a reshape the argument is a private copy (possible_views.h).
   bool is_hidden_view() const;
   void functional();
   void note_copy(const at::Tensor& result);
@@ -84,16 +86,16 @@ class CaptureCall {
     static const graph::OpId op = graph::op_id("aten::as_strided");
     return op;
   }
-  // Offset of a one-result view, from its operator. Views whose offset is the parent's need nothing.
+  // Offset of a view with a single result, computed from its operator. A view at its parent's offset needs no case.
   sym::ExprId view_offset(const TraceTensor& parent, graph::OpId op, const std::vector<graph::Arg>& args);
-  // Counted in elements of the view, which may be of another size than the parent's.
+  // Converts an offset to elements of the view, whose element size may differ from the parent's.
   sym::ExprId rescaled(sym::ExprId offset, DType from, DType to);
-  // _conj and _neg_view leave the memory as it is, and change how it is read.
+  // _conj and _neg_view change only how the memory is read.
   graph::OpId view_op() const;
   bool changes_bits() const;
   void change_bits(TraceTensor& view) const;
   size_t dim(const TraceTensor& parent, const graph::Arg& arg) const;
-  // As above for arguments that no shape rule has seen: the operator itself raises on what it rejects.
+  // As dim(), for arguments without a shape rule: the operator itself raises on an invalid dimension.
   size_t checked_dim(const TraceTensor& parent, const graph::Arg& arg);
   bool negative(sym::ExprId e);
   sym::ExprId wrapped_index(const TraceTensor& parent, size_t d, const graph::Arg& arg);
@@ -101,35 +103,36 @@ class CaptureCall {
   sym::ExprId diagonal_offset(const TraceTensor& parent, const std::vector<graph::Arg>& args);
   at::Tensor one_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args,
                       std::optional<std::vector<Extent>> within = std::nullopt);
-  // What a view by as_strided of `view` lies within (ViewChain).
+  // The extents of a view by as_strided of `view` (ViewChain).
   static std::optional<std::vector<Extent>> extents(const TraceTensor& view);
-  // as_strided speaks of the storage, in elements of its argument, whatever view of it that is: the storage's base as
-  // elements of that dtype, which begin where it begins.
+  // as_strided addresses the storage in elements of its argument. The result is the storage's base as elements of
+  // `dtype`, with the same start.
   at::Tensor memory_as(const at::Tensor& base, DType dtype);
   bool is_dense(const TraceTensor& tensor) const;
-  // Of a caller's tensor the program sees its own elements alone, and no more of the storage than the region that they
-  // fill; where that lies in the storage differs from call to call. Eager refuses to go beyond any other memory.
+  // Aborts where as_strided leaves the known memory. The program knows only the region of a caller's tensor, whose
+  // place in the storage differs between calls. Eager mode itself refuses to leave any other memory.
   void check_inside(const TraceTensor& memory, const std::vector<graph::Arg>& args);
   at::Tensor strided(const at::Tensor& of, std::vector<graph::Arg> args);
-  // The copying forms of as_strided see the memory around their argument, too: they are captured of what lies all in
-  // the program, else the capture ends. True when the call is done.
+  // The copying forms of as_strided also read memory around their argument. They are captured if all of this memory
+  // belongs to the program; else the capture ends. Returns true when the call is done.
   bool strided_copy();
-  // Whether as_strided with these arguments gives its base as it is.
+  // Whether as_strided with these arguments returns its base unchanged.
   bool is_all_of(const TraceTensor& base, const std::vector<graph::Arg>& args);
   void view();
   bool is_known_view() const;
   void in_place_view();
-  // split, unbind and their kin: each result is a slice or a selection of the parent.
+  // split, unbind and similar operators: each result is a slice or a selection of the parent.
   void views(TraceTensor& parent, const std::vector<graph::Arg>& args);
   int64_t pin(sym::ExprId e);
-  // Sizes of the pieces of a split. How many there are is pinned; how long the last one is stays symbolic.
+  // Sizes of the chunks of a split. The number of chunks is specialized; the size of the last chunk stays symbolic.
   std::vector<sym::ExprId> pieces(const TraceTensor& parent, const std::vector<graph::Arg>& args, size_t d);
   void check_split(const TraceTensor& parent, const std::vector<graph::Arg>& args,
                    const std::vector<sym::ExprId>& sizes, size_t d);
-  // Sizes that data gives. The operator itself stays in the graph for its errors, should the graph be run as it is.
+  // Assumes data-dependent sizes of a split. The operator itself stays in the graph to raise its errors, should the
+  // graph be interpreted.
   void assume_split(const TraceTensor& parent, const std::vector<graph::Arg>& args,
                     const std::vector<sym::ExprId>& sizes, size_t d);
-  // Lets the operator itself raise on arguments that it rejects.
+  // Lets the operator itself raise on arguments which it rejects.
   bool generic_check();
   at::Tensor slice(TraceTensor& parent, const graph::Arg& self, size_t d, sym::ExprId start, sym::ExprId end);
   at::Tensor select(TraceTensor& parent, const graph::Arg& self, size_t d, sym::ExprId index);
@@ -138,13 +141,13 @@ class CaptureCall {
 
   // ---- Writes (capture_call_writes.cpp)
 
-  // Sizes must agree and the result's category must not exceed the target's; else eager raises.
+  // Checks sizes and dtype category of a result against the target; eager mode raises on a mismatch.
   graph::ValueId fit(graph::ValueId result, const TraceTensor& target);
   bool decide_equal(sym::ExprId a, sym::ExprId b);
   std::string shape_text(const graph::TensorType& type);
-  // Eager refuses to write elements that share their memory, which it tells by a stride of 0.
+  // Eager mode refuses to write elements which share memory; it recognizes them by a stride of 0.
   void require_writable(const TraceTensor& target);
-  // Eager refuses to write memory that it reads elsewhere in the same operator.
+  // Eager mode refuses to write memory which the same operator reads elsewhere.
   void check_overlap(const TraceTensor& target);
   void in_place();
   void out();

@@ -16,7 +16,7 @@ std::vector<Arg> CaptureCall::arguments(size_t count) {
   return args;
 }
 
-// Of the operator that the program calls: those that it consists of see tensors below autograd.
+// Notes are taken only for the operator which the program calls: nested operators see tensors below autograd.
 AutogradNotes* CaptureCall::notes() const {
   return capture_.recording == 1 && capture_.has_graph() ? capture_.counters.notes.get() : nullptr;
 }
@@ -69,7 +69,7 @@ void CaptureCall::give_dtype(std::vector<Arg>& args) {
   const std::vector<ValueId> numbers = std::exchange(capture_.float_numbers, {});
   const auto is_number = [&](ValueId v) { return std::find(numbers.begin(), numbers.end(), v) != numbers.end(); };
   std::optional<DType> dtype;
-  bool scalars = true;  // the other tensors
+  bool scalars = true;  // whether the other tensors are 0-dim
   graph::Graph::for_each_value(args, [&](const ValueId& v) {
     const DType other = capture_.graph().type(v).dtype;
     scalars = scalars && (is_number(v) || capture_.graph().type(v).rank() == 0);
@@ -77,7 +77,7 @@ void CaptureCall::give_dtype(std::vector<Arg>& args) {
     if (!is_number(v) && category(other) == DTypeCategory::Complex) abort_capture("a float beside complex numbers");
   });
   if (dtype.value_or(capture_.default_dtype) == DType::F64) return;
-  // In f32 it would be the number that decides on the result's dtype, in their own it would be rounded.
+  // In f32 the number would decide the result's dtype; in the tensors' own dtype it would be rounded.
   if (scalars && dtype && compute_dtype(*dtype) != *dtype) abort_capture("a float beside a number in half precision");
   for (Arg& arg : args)
     if (const auto* v = std::get_if<ValueId>(&arg); v != nullptr && is_number(*v))

@@ -94,7 +94,7 @@ sym::ExprId CaptureCall::diagonal_offset(const TraceTensor& parent, const std::v
   return pool.sub(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[2])]));
 }
 
-// Eager refuses to take apart numbers that are conjugated, or negated, when they are read.
+// Eager mode refuses to split lazily conjugated or negated numbers into their parts.
 static void require_plain_elements(const std::string& op, const TraceTensor& parent, DType as) {
   const auto is_complex = [](DType dtype) { return category(dtype) == DTypeCategory::Complex; };
   const bool in_parts = is_complex(as) != is_complex(parent.type().dtype) && op != "aten::view.dtype";
@@ -102,8 +102,8 @@ static void require_plain_elements(const std::string& op, const TraceTensor& par
     abort_capture(op + " of a conjugated or negated view");
 }
 
-// Eager refuses to view memory as larger elements where it does not begin at one of them. Where an argument lies in its
-// storage is no part of the program.
+// Eager mode refuses to view memory as larger elements at an unaligned offset. An argument's offset in its storage is
+// not part of the program.
 static void require_whole_elements(Capture& capture, const std::string& op, const TraceTensor& parent,
                                    sym::ExprId offset, DType as) {
   const int64_t factor = byte_size(as) / byte_size(parent.type().dtype);
@@ -118,8 +118,8 @@ static void require_whole_elements(Capture& capture, const std::string& op, cons
 
 namespace {
 
-// In inference mode, views of ordinary tensors are ordinary, and share their versions; outside of it, views of tensors
-// that were made in it are such, too.
+// In inference mode, a view of an ordinary tensor is ordinary and shares its versions. Outside of it, a view of an
+// inference tensor is an inference tensor.
 struct AsViewed {
   explicit AsViewed(const at::Tensor& viewed) {
     if (c10::InferenceMode::is_enabled() != viewed.is_inference()) mode.emplace(viewed.is_inference());
@@ -199,7 +199,7 @@ at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
   const at::Tensor memory = memory_as(base, trace.type().dtype);
   TraceTensor& whole = *TraceTensor::from(memory);
   args[0] = whole.value;
-  // Elements between those of a value are nowhere in the program.
+  // The program has no memory between the elements of a value.
   const bool dense = is_dense(whole);
   if (!dense && !is_all_of(whole, args)) abort_capture(entry_.name + " of memory with gaps");
   if (dense) check_inside(whole, args);

@@ -73,7 +73,7 @@ void CaptureCall::out() {
   for (size_t i = kept; i < count_; ++i)
     if (argument(i).isTensor()) require_writable(*TraceTensor::from(stand_in(i)));
   const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(kept));
-  // Which dtypes an out argument may have differs from operator to operator, and meta kernels allow more.
+  // Permitted dtypes of an out argument differ between operators, and meta kernels accept too many.
   for (size_t i = 0; i < entry_.out_arguments; ++i)
     if (argument(kept + i).isTensor() &&
         capture_.graph().type(results.at(i)).dtype != TraceTensor::from(stand_in(kept + i))->type().dtype)

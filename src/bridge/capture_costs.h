@@ -1,4 +1,4 @@
-// What recording operators costs, by operator, and why shape rules had to be asked: for cresset.stats().
+// Costs of recording operators, by operator, and reasons for calls of shape rules: for cresset.stats().
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@ namespace cresset::bridge {
 
 struct CaptureCosts {
   struct Operator {
-    int64_t calls = 0, nanoseconds = 0;  // in the capture kernel: neither Python nor autograd
+    int64_t calls = 0, nanoseconds = 0;  // in the capture kernel, without Python and autograd
   };
-  class Clock;                                               // counts what a call costs while it lives
+  class Clock;                                               // adds the cost of a call when destroyed
   std::unordered_map<std::string_view, Operator> operators;  // names live as long as the process
   std::array<int64_t, ops::kMemoMisses.size()> memo_misses{};
 

@@ -1,4 +1,4 @@
-// Operators under capture whose result sizes depend on data.
+// Capture of operators with data-dependent result sizes.
 #include "bridge/capture.h"
 #include "bridge/given_number.h"
 #include "bridge/guest.h"
@@ -47,18 +47,19 @@ bool is_of_inputs(const FloatExpr& made) {
   return std::any_of(leaves.begin(), leaves.end(), [](const FloatExpr* leaf) { return leaf->input >= 0; });
 }
 
-// What an earlier piece computed goes either way: the piece ends, and each outcome has its successor.
+// A number computed by an earlier segment has no guard: the segment ends, and each outcome has its own resume entry.
 bool may_decide(const Capture& capture, const FloatExpr& made) {
   return !capture.is_later_piece || !is_of_inputs(made);
 }
 
-// An integer that was there before the call is a symbol, a truth value a decision.
+// An input scalar: an integer becomes a symbol, a bool a decision.
 std::optional<sym::ExprId> given_element(Capture& capture, graph::ValueId value) {
   const DType dtype = capture.graph().type(value).dtype;
   if (!capture.pins_given_numbers || !is_integral(dtype)) return std::nullopt;
   const FloatExpr::Ref made = capture.given_number(value);
   if (made == nullptr) return std::nullopt;
-  if (dtype != DType::Bool)  // of one that arguments give no decision has to be taken, where data gives symbols as well
+  // With symbolic_numbers, an integer of an argument becomes an unbacked symbol, without any decision.
+  if (dtype != DType::Bool)
     return capture.symbolic_numbers && is_of_inputs(*made) ? std::nullopt : capture.computed_number(made);
   if (!may_decide(capture, *made) ||
       !capture.decide(made, FloatRelation::Equal, FloatExpr::constant(made->number), OfData::Pin))
@@ -71,7 +72,7 @@ std::optional<sym::ExprId> given_element(Capture& capture, graph::ValueId value)
 bool is_given(Capture& capture, const at::Tensor& tensor, bool to_decide) {
   if (capture.closed()) return false;
   TraceTensor* const trace = TraceTensor::from(tensor);
-  if (trace == nullptr)  // which nothing was done with yet
+  if (trace == nullptr)  // a real tensor which is not yet used
     return capture.pins_given_numbers && Guest::possible(tensor) && tensor.is_cpu() && tensor.numel() == 1 &&
            !at::isComplexType(tensor.scalar_type()) && !at::isReducedFloatingType(tensor.scalar_type());
   const graph::ValueId value = capture.value_of(*trace);
@@ -133,7 +134,7 @@ std::string Capture::origin(sym::VarId var) const {
   return found != origins_.end() ? found->second : std::string();
 }
 
-// A number that data gave may be negative, and a size may not: eager raises then.
+// A data-dependent number may be negative, but a size may not: eager mode raises then.
 void Capture::assume_sizes(const std::vector<graph::TensorType>& types) {
   for (const graph::TensorType& type : types)
     for (const sym::ExprId size : type.sizes)
@@ -141,7 +142,7 @@ void Capture::assume_sizes(const std::vector<graph::TensorType>& types) {
         env().assume(env().pool().ge(size, env().pool().constant(0)), "a size given by data is negative");
 }
 
-// x[mask] is x[nonzero(mask)]: a mask among the indices becomes one index for each of its dimensions.
+// x[mask] is x[nonzero(mask)]: a mask among the indices becomes an index for each of its dimensions.
 void Capture::replace_masks(graph::OpId op, std::vector<graph::Arg>& args) {
   static const graph::OpId index = graph::op_id("aten::index.Tensor"), nonzero = graph::op_id("aten::nonzero"),
                            select = graph::op_id("aten::select.int");
@@ -156,7 +157,7 @@ void Capture::replace_masks(graph::OpId op, std::vector<graph::Arg>& args) {
       continue;
     }
     check_mask(graph_->type(std::get<graph::ValueId>(args[0])), replaced.size(), graph_->type(*given));
-    // Two reads under one mask have one size.
+    // Two reads under the same mask share a size.
     const std::optional<graph::ValueId> known = nonzero_of(*given);
     const graph::ValueId found = known ? *known : call(nonzero, {*given})[0];
     for (size_t d = 0; d < graph_->type(*given).rank(); ++d)
@@ -166,7 +167,7 @@ void Capture::replace_masks(graph::OpId op, std::vector<graph::Arg>& args) {
   indices = std::move(replaced);
 }
 
-// x.new_zeros(sizes) is zeros(sizes): nothing of x is needed, which may have a size that data gives.
+// x.new_zeros(sizes) is zeros(sizes): it needs nothing of x, whose size may depend on data.
 void Capture::forget_example(graph::OpId& op, std::vector<graph::Arg>& args) const {
   struct Row {
     graph::OpId given, made;
@@ -186,7 +187,7 @@ void Capture::forget_example(graph::OpId& op, std::vector<graph::Arg>& args) con
   }
 }
 
-// A mask covers dimensions of the tensor from `first` on, size for size; eager raises otherwise.
+// A mask must have the sizes of the tensor's dimensions from `first` on; eager mode raises otherwise.
 void Capture::check_mask(const graph::TensorType& self, size_t first, const graph::TensorType& mask) {
   TORCH_CHECK_INDEX(first + mask.rank() <= self.rank(), "too many indices for tensor of dimension ", self.rank());
   ops::ShapeContext context(*graph_, "aten::index.Tensor");
@@ -196,7 +197,7 @@ void Capture::check_mask(const graph::TensorType& self, size_t first, const grap
   }
 }
 
-// A rule that must know a number which only data can give ends the capture.
+// Ends the capture when a rule needs a number which only data can supply.
 Result<ops::Types> Capture::shape_of(const ops::OpDef& def, ops::ShapeContext& context,
                                      const std::vector<graph::Arg>& args) {
   if (data_calls_.empty()) return def.shape(context, ops::OpArgs(*graph_, args));

@@ -27,14 +27,14 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   spec.position = storage.position;
   if (storage.home == OutputSpec::Kind::GraphOutput) {
     auto [it, fresh] = results.base_outputs.try_emplace(index, graph_->outputs.size());
-    // What torch.tensor() made is a constant of the program, and each call makes its own.
+    // A tensor made by torch.tensor() is a constant of the program; each call returns a copy of its own.
     if (fresh && graph_->value(storage.value).kind == graph::Value::Kind::Constant)
       storage.value =
           append(graph::op_id("aten::clone"), {storage.value, graph::None{}}, {graph_->type(storage.value)})[0];
     if (fresh) graph_->outputs.push_back(storage.value);
     spec.position = it->second;
   }
-  // What is written to the caller's tensor lies as that does, whatever layout was computed.
+  // A value written to the caller's tensor takes the layout of this tensor, not the computed layout.
   const graph::TensorType& base =
       graph_->type(storage.home == OutputSpec::Kind::GraphOutput ? storage.value
                    : storage.home == OutputSpec::Kind::Input     ? graph_->inputs[storage.position]
@@ -93,7 +93,7 @@ at::Tensor OutputSpec::marked(at::Tensor view) const {
   return negated ? view._neg_view() : view;
 }
 
-// An operator whose result nobody uses is done all the same where later calls may give it what it raises for.
+// Keeps unused operators which may raise: a later call may supply data for which eager mode raises.
 void Capture::keep_what_raises(const Backward* backward) {
   std::vector<bool> used(graph_->value_count());
   const auto use = [&](graph::ValueId v) { used[v.index] = true; };

@@ -51,7 +51,7 @@ class CaptureKernel final : public c10::OperatorKernel {
     std::call_once(classified_, [&] { entry_ = std::make_unique<OpEntry>(classify(handle_)); });
     capture->set_location();
     if (entry_->foreign) return run_between_pieces(*capture, *stack);
-    // Of lists of tensors: ATen's kernel for the CPU does them one after another, by operators that arrive here.
+    // Operators on lists of tensors: ATen's CPU kernel handles the tensors in turn, by operators which arrive here.
     if (is_of_lists_on_cpu(*stack)) return handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     try {
       const CaptureCosts::Clock clock(capture->counters.costs, entry_->name);
@@ -59,11 +59,11 @@ class CaptureKernel final : public c10::OperatorKernel {
     } catch (const InternalError&) {
       throw;
     } catch (const CaptureAbort& e) {
-      // Views of what the caller has, made anew: they are none of the program's.
+      // Autograd regenerates views of the caller's tensors: they do not belong to the program.
       if (capture->says_history() && is_of_real_tensors(*stack)) return run_natively(handle_, *capture, *stack);
       capture->flush(e.what_without_backtrace());
     } catch (const std::exception& e) {
-      // Most likely the arguments are bad: the operator itself says so in its own words.
+      // Most likely the arguments are invalid: the operator itself raises its own message.
       capture->arguments_did_not_fit = true;
       capture->flush(entry_->name + " was not accepted: " + first_line(e.what()));
     }
@@ -95,7 +95,7 @@ class CaptureKernel final : public c10::OperatorKernel {
   std::unique_ptr<OpEntry> entry_;
 };
 
-// Without autograd's keys (inference mode) this is where a layer arrives first.
+// Without autograd's keys (inference mode) a recurrent layer arrives here first.
 class LayerKernel final : public c10::OperatorKernel {
  public:
   explicit LayerKernel(const c10::OperatorHandle& handle) : whole_(handle) {}
@@ -108,8 +108,8 @@ class LayerKernel final : public c10::OperatorKernel {
   CaptureKernel whole_;
 };
 
-// Operators seen but not yet given the kernel. The dispatcher calls listeners under its own lock, so the kernel is
-// registered later, by install_pending().
+// Registered operators without the kernel. The dispatcher calls listeners under its own lock, so install_pending()
+// registers the kernel later.
 class Registry : public c10::OpRegistrationListener {
  public:
   void onOperatorRegistered(const c10::OperatorHandle& handle) override {
@@ -145,7 +145,7 @@ class Registry : public c10::OpRegistrationListener {
     if (ns == "profiler" || ns == "_caffe2") return;
     auto kernel = layer ? c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<LayerKernel>(handle))
                         : c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<CaptureKernel>(handle));
-    // Without torch::Library, which would parse the name again: half of the time that it takes.
+    // Without torch::Library, which would parse the name again: half of the total time.
     registrations_.push_back(c10::Dispatcher::singleton().registerImpl(name, kTraceKey, std::move(kernel), std::nullopt,
                                                                        nullptr, "cresset: capture"));
     register_other_layouts(handle, registrations_);
@@ -154,7 +154,7 @@ class Registry : public c10::OpRegistrationListener {
   std::mutex mutex_, install_mutex_;
   std::atomic<bool> any_pending_{false};
   std::vector<c10::OperatorHandle> pending_;
-  std::deque<c10::RegistrationHandleRAII> registrations_;  // would take the kernels away when destroyed
+  std::deque<c10::RegistrationHandleRAII> registrations_;  // their destruction would remove the kernels
 };
 
 }  // namespace
@@ -165,14 +165,14 @@ Registry& registry() {
   static Registry* const one = [] {
     install_symbolic_composites();
     install_own_derivatives();
-    // torch gives its own backends' autograd keys a fallback; without one, operators that have no autograd kernel (most
-    // custom ones) would have nothing to run on a trace tensor.
+    // torch gives its own backends' autograd keys a fallback. Without a fallback, operators without an autograd kernel
+    // (most custom operators) would have nothing to run on a trace tensor.
     static torch::Library autograd(torch::Library::IMPL, "_", c10::DispatchKey::AutogradPrivateUse3, __FILE__,
                                    __LINE__);
     autograd.fallback(torch::autograd::basicAutogradNotImplementedFallback());
     install_other_layouts();
     auto* made = new Registry;  // lives as long as the dispatcher
-    // The registration handle would unregister on destruction; it is never destroyed.
+    // The registration handle is leaked on purpose, because its destruction would unregister the listener.
     new c10::RegistrationHandleRAII(
         c10::Dispatcher::singleton().addRegistrationListener(std::unique_ptr<c10::OpRegistrationListener>(made)));
     return made;

@@ -1,12 +1,12 @@
-// The boxed kernel behind the trace key, on every operator that is not CompositeImplicit.
+// The boxed kernel behind the trace key, registered for every operator except CompositeImplicit ones.
 #pragma once
 
 namespace cresset::bridge {
 
-// Registers the kernel on all operators present that do not have it yet. Thread safe; about 10 ms the first time (the
-// Python package does it while it is imported), a flag test when no operator was registered since.
+// Registers the kernel for all present operators without it. Thread safe. The first call takes about 10 ms, which the
+// Python package spends at import; later calls test a flag unless an operator was registered since.
 void register_capture_kernels();
-// That, and what else capturing needs of the process: called as each capture begins.
+// register_capture_kernels(), and all other process-wide preparations. Called when a capture begins.
 void install_capture_kernels();
 
 }  // namespace cresset::bridge

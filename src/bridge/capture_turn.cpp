@@ -15,10 +15,10 @@ struct Table {
   std::mutex mutex;
   std::condition_variable given;
   std::thread::id holder;
-  pid_t process = 0;  // the holder of a process that forked is no thread of its child
-  int depth = 0;      // an inner call's capture, from what runs natively in the middle of one
+  pid_t process = 0;  // after a fork, the parent's holder is no thread of the child
+  int depth = 0;      // nested captures: code which runs eagerly inside a capture may capture an inner call
   bool given_up = false;
-  int changing = 0, waiting = 0;  // calls that change state; captures that wait for those
+  int changing = 0, waiting = 0;  // calls which change state; captures which wait for them
 
   bool is_changed() const { return changing > changes_of_this_thread && process == ::getpid(); }
   bool is_free() const { return depth == 0 || holder == std::this_thread::get_id() || process != ::getpid(); }
@@ -41,7 +41,7 @@ struct Table {
 };
 
 Table& table() {
-  static auto* const table = new Table;  // threads may end after the process has begun to
+  static auto* const table = new Table;  // never destroyed: threads may outlive the process's exit handlers
   return *table;
 }
 

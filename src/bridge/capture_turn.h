@@ -1,5 +1,5 @@
-// Whose turn it is to capture: one thread at a time, in the whole process. Tensors that take part in a capture answer
-// for their stand-ins (guest.h); a second capture on the same parameters could not use them.
+// The capture lock: only one thread captures at a time in the whole process. Input proxies answer for their proxy
+// tensors (guest.h), so a second capture could not use the same parameters.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@ class CaptureTurn {
   CaptureTurn(const CaptureTurn&) = delete;
   CaptureTurn& operator=(const CaptureTurn&) = delete;
 
-  // True: this thread has the turn, until it is given back as often as it was taken. Never waits.
+  // Returns true when this thread holds the lock, until it is released as often as it was taken. Never waits.
   bool take();
-  // Likewise, after waiting for the thread that has it. That thread may itself wait for this one (a capture runs the
-  // user's code), so patience ends; once it has ended, nobody waits for that capture any more. For calls that change
-  // state (ChangeTurn) it waits no longer than that either, and then does not mind them. Not under the GIL.
+  // As take(), but waits for the holder. The holder runs the user's code and may itself wait for this thread, so
+  // patience ends. After one timeout no thread waits for this capture any more. Calls which change state (ChangeTurn)
+  // are waited for with the same patience and then ignored. Must not hold the GIL.
   bool wait(std::chrono::milliseconds patience = std::chrono::seconds(2));
   void give();  // idempotent
 
@@ -25,8 +25,8 @@ class CaptureTurn {
   bool mine_ = false;
 };
 
-// Of a call that changes what others may read: not while another thread captures, since what a capture has read is in
-// its program; and while something is being changed no capture begins.
+// Lock of a call which changes state read by captures. It excludes captures in both directions: a program contains the
+// state which its capture has read, and no capture begins during a change.
 class ChangeTurn {
  public:
   ChangeTurn() = default;
@@ -34,10 +34,11 @@ class ChangeTurn {
   ChangeTurn(const ChangeTurn&) = delete;
   ChangeTurn& operator=(const ChangeTurn&) = delete;
 
-  // False: a thread captures, or waits for it. Never waits.
+  // Returns false while a thread captures or waits to capture. Never waits.
   bool take();
-  void wait(std::chrono::milliseconds patience = std::chrono::seconds(2));  // then it is taken. Not under the GIL
-  void give();                                                              // idempotent
+  // Takes the lock even after a timeout. Must not hold the GIL.
+  void wait(std::chrono::milliseconds patience = std::chrono::seconds(2));
+  void give();  // idempotent
 
  private:
   bool mine_ = false;

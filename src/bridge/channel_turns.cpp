@@ -13,14 +13,14 @@
 namespace cresset::bridge {
 namespace {
 
-constexpr int64_t kTile = 16;             // rows and columns of what stays in registers
-constexpr int64_t kStrip = 2 * kTile;     // rows that one thread does at a time: whole lines of the result
+constexpr int64_t kTile = 16;             // rows and columns of a tile in registers
+constexpr int64_t kStrip = 2 * kTile;     // rows per thread at a time: whole cache lines of the result
 constexpr int64_t kWorthThreads = 32768;  // elements
 
 using Lanes32 = uint32_t __attribute__((vector_size(kTile * sizeof(uint32_t))));
 using Lanes16 = uint16_t __attribute__((vector_size(kTile * sizeof(uint16_t))));
 
-// A matrix that is copied turned: `rows` lines of `columns` elements each become `columns` lines of `rows`.
+// A transposed copy: `rows` lines of `columns` elements become `columns` lines of `rows` elements.
 template <class T>
 struct Matrix {
   const T* from;
@@ -28,8 +28,8 @@ struct Matrix {
   int64_t rows, columns;
 };
 
-// After as many rounds as a row number has bits, each of which deals the rows of the upper and of the lower half out in
-// turns, lane i of row j is in lane j of row i.
+// Each round interleaves the rows of the upper and the lower half. After as many rounds as a row number has bits, lane
+// i of row j is in lane j of row i.
 template <class Lanes, class T>
 [[gnu::always_inline]] inline void turn_tile(const T* from, int64_t from_line, T* to, int64_t to_line) {
   Lanes lines[kTile], dealt[kTile];

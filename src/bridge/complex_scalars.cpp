@@ -17,9 +17,9 @@ class Call {
 
   const c10::IValue& argument(size_t i) const { return stack_[stack_.size() - count_ + i]; }
   at::Tensor tensor(size_t i) const { return argument(i).toTensor(); }
-  // Of the number's own kind: what it is combined with keeps its precision.
+  // As a wrapped number: the other operand keeps its precision.
   at::Tensor number(size_t i) const { return at::native::wrapped_scalar_tensor(argument(i).toScalar()); }
-  // In the dtype of what it is written into.
+  // In the dtype of the tensor to which it is written.
   at::Tensor number(size_t i, at::ScalarType dtype) const {
     return at::scalar_to_tensor(argument(i).toScalar()).to(dtype);
   }

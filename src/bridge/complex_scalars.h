@@ -1,5 +1,5 @@
-// Operators whose schema has a number where a complex one is given: graphs hold no complex numbers, so they are done by
-// forms of them that take a tensor, as Python's own arithmetic does (x * 2j).
+// Operators with a complex number in the place of a real one. Graphs hold no complex numbers, so a form of the operator
+// with a tensor argument takes over, as in Python's own arithmetic (x * 2j).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,8 @@
 
 namespace cresset::bridge {
 
-// The result of the operator with the last `count` values of the stack; of an in-place one, what is to be written.
-// nullopt: there is no such form of it.
+// Computes the operator on the last `count` values of the stack. For an in-place operator, returns the value to be
+// written. nullopt: the operator has no form of this kind.
 std::optional<at::Tensor> with_complex_tensors(const std::string& name, const torch::jit::Stack& stack, size_t count);
 
 }  // namespace cresset::bridge

@@ -7,7 +7,7 @@
 namespace cresset::bridge {
 namespace {
 
-// steps: how many nodes are still looked at.
+// steps: remaining number of nodes to compare.
 bool alike(const FloatExpr& a, const FloatExpr& b, int& steps) {
   if (&a == &b) return true;
   if (--steps < 0 || a.op != b.op) return false;

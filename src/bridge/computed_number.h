@@ -1,5 +1,6 @@
-// Whole numbers that a call's floats and sizes give by arithmetic that expressions do not have: int(rate * n), 1 << n,
-// round(n * 0.3). They are symbols as sizes are, whose values every call computes before its guards are asked.
+// Derived integers: whole numbers computed from a call's floats and sizes by arithmetic outside of symbolic
+// expressions: int(rate * n), 1 << n, round(n * 0.3). They are symbols like sizes. Every call computes their values
+// before it checks guards.
 #pragma once
 
 #include <optional>
@@ -10,15 +11,15 @@ namespace cresset::bridge {
 
 class ComputedNumber {
  public:
-  // One that is_whole(made->number) says to be a whole number.
+  // Requires is_whole(made->number).
   explicit ComputedNumber(FloatExpr::Ref made);
 
-  static bool is_whole(double number);  // and held exactly by a double
-  // Whether it is made alike; false also where that takes long to tell.
+  static bool is_whole(double number);  // and exactly representable as a double
+  // Whether the two numbers are computed alike. May return false when the comparison takes too long.
   bool same(const FloatExpr& other) const;
   const FloatExpr& made() const { return *made_; }
   const std::vector<sym::ExprId>& sizes() const { return program_.sizes(); }
-  // nullopt: no whole number, or one that is too large.
+  // nullopt: the result is not whole, or too large.
   std::optional<int64_t> value(const FloatSources& sources) const;
 
  private:

@@ -6,7 +6,7 @@
 namespace cresset::bridge {
 namespace {
 
-// As many are asked of memory before they are looked at.
+// Number of tensors prefetched ahead of the check.
 constexpr size_t kAhead = 8;
 
 int64_t key_mark(const c10::TensorImpl& t) { return static_cast<int64_t>(t.key_set().raw_repr()); }
@@ -57,7 +57,7 @@ template <size_t kRank>
 inline bool ConstantMarks::hold(const Kind& kind) const {
   for (size_t i = kind.begin; i < kind.end; ++i) {
     const auto* next = reinterpret_cast<const char*>(tensors_[std::min(i + kAhead, tensors_.size() - 1)]);
-    __builtin_prefetch(next + 64);  // the first bytes are not looked at
+    __builtin_prefetch(next + 64);  // the first bytes are not read
     __builtin_prefetch(next + 128);
     if (!holds<kRank>(kind, *tensors_[i])) return false;
   }

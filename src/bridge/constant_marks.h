@@ -1,4 +1,5 @@
-// Whether a program's constants are as they were: what the guards on them say (entry.h), for one look at each call.
+// A fast check that a program's constants are unchanged: the guards on them (entry.h) in a compact form, for every
+// call.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,19 +11,19 @@ namespace cresset::bridge {
 
 class ConstantMarks {
  public:
-  // The caller keeps them. with_grad: whether it counts that gradients are wanted of them, as it does where they are
-  // recorded.
+  // The caller keeps the constants alive. with_grad: requires_grad counts, because the program records gradients.
   void set(const std::vector<at::Tensor>& constants, bool with_grad);
-  // True only if nothing has changed. Hundreds of parameters, of a few kinds: kind by kind, in the order of addresses.
+  // Returns true only if nothing has changed. A program has hundreds of parameters of a few kinds: they are checked by
+  // kind, in address order.
   bool hold() const;
 
  private:
   struct Kind {
     int64_t keys, mark;
-    uint32_t rank, first;  // in numbers_
-    uint32_t begin, end;   // in tensors_
+    uint32_t rank, first;  // index in numbers_
+    uint32_t begin, end;   // range in tensors_
   };
-  template <size_t kRank>  // 0: any
+  template <size_t kRank>  // 0: any rank
   bool holds(const Kind& kind, const c10::TensorImpl& t) const;
   template <size_t kRank>
   bool hold(const Kind& kind) const;

@@ -60,7 +60,7 @@ bool gives_fresh_memory(const graph::Graph& graph, ValueId v) {
   return def != nullptr && def->op_class != ops::OpClass::View;
 }
 
-// What a part gives from tensors of outside, in the order of `made`.
+// The operands of the call: its arguments, then all outer values which its subgraphs use, each once.
 std::vector<Arg> operands(const graph::Graph& graph, const DataDependentCall& call) {
   std::vector<Arg> out = call.args;
   std::unordered_set<ValueId> seen;
@@ -71,7 +71,7 @@ std::vector<Arg> operands(const graph::Graph& graph, const DataDependentCall& ca
   return out;
 }
 
-// The tensor itself, or what stands for one from outside.
+// The tensor itself, or the proxy tensor of an outer tensor.
 at::Tensor traced(Capture& capture, const at::Tensor& tensor) {
   return TraceTensor::from(tensor) != nullptr ? tensor : capture.lift(tensor);
 }
@@ -154,7 +154,7 @@ void Capture::begin_part() {
   recordings_.push_back(std::move(recording));
 }
 
-// Nodes, calls and writes of the part are gone; what tensors and storages from outside hold is what they held before.
+// Removes nodes, calls and writes of the subgraph. Outer tensors and storages get their previous contents back.
 void Capture::restore(Recording& recording) {
   graph_->order.resize(recording.nodes);
   data_calls_.erase(data_calls_.begin() + static_cast<long>(recording.calls), data_calls_.end());
@@ -163,7 +163,7 @@ void Capture::restore(Recording& recording) {
     if (i < recording.storages) {
       if (storage.version != recording.contents[i].second) storage.unseen = 0;
       std::tie(storage.value, storage.version) = recording.contents[i];
-    } else if (storage.home == OutputSpec::Kind::Constant && storage.version != 0) {  // met in the part
+    } else if (storage.home == OutputSpec::Kind::Constant && storage.version != 0) {  // met in the subgraph
       storage.value = graph_->constants[storage.position];
       storage.version = storage.unseen = 0;
     }
@@ -173,7 +173,7 @@ void Capture::restore(Recording& recording) {
     trace->value = known.value;
     trace->version = known.version;
   }
-  for (at::Tensor& tensor : all_live()) {  // stand-ins of constants that were met in the part, and written
+  for (at::Tensor& tensor : all_live()) {  // proxies of constants which were met in the subgraph, and written
     auto* trace = static_cast<TraceTensor*>(tensor.unsafeGetTensorImpl());
     const Storage& storage = storages_[trace->storage_id().index];
     if (storage.home == OutputSpec::Kind::Constant && storage.version == 0 && trace->version != 0 &&
@@ -222,7 +222,7 @@ graph::ValueId Capture::append_to(GraphPart& part, OpId op, std::vector<Arg> arg
   return out;
 }
 
-// Results of the operator are tensors of their own: neither operands nor views, nor one tensor twice.
+// Makes the operator's results separate tensors: neither operands nor views, nor the same tensor twice.
 void Capture::own_outputs(GraphPart& part) {
   static const OpId clone = graph::op_id("aten::clone");
   std::unordered_set<ValueId> given;
@@ -232,7 +232,7 @@ void Capture::own_outputs(GraphPart& part) {
   }
 }
 
-// Either branch gives the same types. Sizes that a hint says are equal are so at later calls: a guard.
+// Gives both branches the same result types. Sizes with equal hints are guarded to be equal.
 void Capture::unify_outputs(GraphPart& a, GraphPart& b) {
   static const OpId clone = graph::op_id("aten::clone");
   if (a.outputs.size() != b.outputs.size()) abort_capture("the branches give different numbers of tensors");
@@ -254,7 +254,7 @@ void Capture::unify_outputs(GraphPart& a, GraphPart& b) {
   }
 }
 
-// What one branch writes, the other leaves as it was.
+// A write in only one branch becomes a copy of the old contents in the other.
 void Capture::include_writes(GraphPart& a, GraphPart& b) {
   std::vector<uint32_t> written;
   for (const GraphPart* part : {&a, &b})
@@ -332,7 +332,7 @@ std::vector<at::Tensor> Capture::add_while(const std::vector<at::Tensor>& initia
     const ValueId value = value_of(*TraceTensor::from(stand_in));
     call.args.emplace_back(this->call(clone, {value, graph::MemoryFormat::Contiguous})[0]);
   }
-  GraphPart start;  // what the first turn is given has the types that each turn must give
+  GraphPart start;  // the first iteration receives tensors of the types which each iteration returns
   for (const uint32_t position : call.carried) start.outputs.push_back(graph_->inputs[position]);
   own_outputs(condition);
   own_outputs(body);

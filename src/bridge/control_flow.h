@@ -1,13 +1,13 @@
 // torch.cond and torch.while_loop as operators of the graph.
 //
-// Their branches and bodies are recorded by running each of them once, as everything is captured: the nodes that they
-// append are taken out of the graph's order and kept as a GraphPart. A part is no function: it uses values of the graph
-// around it (operands and closures alike) directly, and shares its symbols. What a part writes to tensors from outside
-// becomes one more result of the operator.
+// Capture records each branch and body by running it once. Its nodes leave the graph's order and become a GraphPart. A
+// subgraph is not a function: it uses values of the surrounding graph (operands and closures) directly and shares the
+// graph's symbols. A write of the subgraph to an outer tensor becomes an additional result of the operator.
 //
-// At run time the operator ends a stage (stages.h). A part is a staged program of its own, whose inputs are all tensors
-// of the stages around it; so parts nest, and may make sizes that depend on data. A loop writes what it carries into
-// places of that table between turns. The host decides; within a stage nothing does.
+// At run time the operator ends a stage (stages.h). A subgraph is a staged program of its own; its inputs are all
+// tensors of the surrounding stages. Subgraphs therefore nest and may make data-dependent sizes. A loop writes its
+// carried tensors into places of this table between iterations. Only the host decides; within a stage there is no
+// branch.
 #pragma once
 
 #include "bridge/capture.h"
@@ -18,14 +18,14 @@ bool is_cond(const DataDependentCall& call);
 bool is_while_loop(const DataDependentCall& call);
 inline bool is_control_flow(const DataDependentCall& call) { return !call.parts.empty(); }
 
-// Values from outside that the part uses, each once: what it does not compute itself.
+// Outer values which the subgraph uses without computing them, each once.
 std::vector<graph::ValueId> used_from_outside(const graph::Graph& graph, const GraphPart& part);
 
-// The part as a graph: `given`, values that the surrounding graph computes, are its last inputs.
+// The subgraph as a graph. `given` lists values of the surrounding graph, which become the last inputs.
 std::unique_ptr<graph::Graph> graph_of(const graph::Graph& graph, const GraphPart& part,
                                        const std::vector<graph::ValueId>& given);
 
-// The graph with its calls and their parts, for people.
+// Prints the graph with its calls and their subgraphs.
 std::string print_with_calls(const graph::Graph& graph, const std::vector<DataDependentCall>& calls);
 
 }  // namespace cresset::bridge

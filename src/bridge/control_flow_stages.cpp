@@ -1,4 +1,4 @@
-// Operators of control flow at run time.
+// Control-flow operators at run time.
 #include <algorithm>
 
 #include "bridge/control_flow.h"
@@ -6,7 +6,8 @@
 
 namespace cresset::bridge {
 
-// A part's inputs: the table's, as far as they are the graph's inputs, then what stages around it computed.
+// Compiles the subgraphs. Their inputs are the table's entries for graph inputs, then the values computed by
+// surrounding stages.
 void StagedProgram::add_parts(Stage& stage, const graph::Graph& graph, std::vector<GraphPart> parts,
                               const std::vector<SymbolBinding>& symbols, size_t real_inputs,
                               const driver::Options& options) {

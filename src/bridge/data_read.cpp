@@ -47,7 +47,7 @@ std::unique_ptr<graph::Graph> cut_to(const graph::Graph& graph, graph::ValueId v
 DataGuard::DataGuard(DataRead read, const std::vector<at::Tensor>& constants,
                      const std::unordered_map<sym::VarId, uint32_t>& slots)
     : expected_(read.expected), location_(std::move(read.location)) {
-  // Later constants are unknown to this earlier part of the graph.
+  // This part of the graph does not know later constants.
   const std::vector<at::Tensor> known(constants.begin(),
                                       constants.begin() + static_cast<long>(read.graph->constants.size()));
   Result<driver::Compiled> compiled = driver::compile(std::move(read.graph), {});
@@ -84,7 +84,7 @@ at::Scalar Capture::read_number(graph::ValueId value) {
     const at::Tensor alias = Guest::alias_of(constant);
     constants.push_back(alias.defined() ? alias : constant);
   }
-  // Beyond the caller's tensors: gradients of the results, which are not there when a call is chosen.
+  // Inputs after the caller's tensors are gradients of the results, which do not exist when a cache entry is chosen.
   const auto without_gradients = [&](std::unique_ptr<graph::Graph> cut) {
     for (size_t i = real_inputs_.size(); i < cut->inputs.size(); ++i) {
       const auto uses = [&](graph::NodeId id) {

@@ -1,4 +1,5 @@
-// Numbers that a program read from tensor data: a part of the graph that computes one, compiled apart.
+// Guards on numbers which a program read from tensor data. The part of the graph which computes the number is compiled
+// separately.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,10 +14,10 @@
 
 namespace cresset::bridge {
 
-// Computes the number for given arguments; says whether it is the one that was captured.
+// Computes the number for given arguments and compares it with the captured number.
 class DataGuard {
  public:
-  // `slots`: where each symbol's value is in the array given to holds().
+  // `slots`: index of each symbol's value in the array passed to holds().
   DataGuard(DataRead read, const std::vector<at::Tensor>& constants,
             const std::unordered_map<sym::VarId, uint32_t>& slots);
 
@@ -33,7 +34,8 @@ class DataGuard {
 
 bool is_random(graph::OpId op);
 
-// The graph cut down to one output. Nothing in it may draw random numbers: reading twice would draw twice.
+// Reduces the graph to a single output. The result must not draw random numbers, because a second evaluation would draw
+// twice.
 std::unique_ptr<graph::Graph> cut_to(const graph::Graph& graph, graph::ValueId value);
 
 }  // namespace cresset::bridge

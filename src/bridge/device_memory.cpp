@@ -14,7 +14,7 @@ class CpuMemory final : public DeviceMemory {
   CpuMemory() : DeviceMemory(c10::Device(c10::kCPU), c10::DispatchKey::CPU) {}
 
   at::Tensor allocate(c10::IntArrayRef sizes, c10::IntArrayRef strides, at::ScalarType dtype) const override {
-    const PlaceResults no_places;  // it lives on: bytes that are free for the moment are for others
+    const PlaceResults no_places;  // the result outlives the call, so it must not lie in temporarily free bytes
     return at::Tensor(at::detail::empty_strided_cpu(sizes, strides, dtype));
   }
   ArenaBlock acquire(size_t bytes, uint64_t preferred) const override {

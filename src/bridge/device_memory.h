@@ -1,4 +1,4 @@
-// Memory of one kind of device, as torch sees it: results, arenas, and tensors over memory that is the program's.
+// Memory of a device from torch's point of view: results, arenas, and tensors over memory owned by the program.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,17 +11,17 @@ namespace cresset::bridge {
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
-  // Of a device that programs may run on. Lives as long as the process.
+  // The memory of a device on which programs may run. Lives as long as the process.
   static const DeviceMemory& of(c10::Device device);
 
   c10::Device device() const { return device_; }
-  // A tensor that lives on: a result. Its memory is the device's allocator's.
+  // A result tensor, which outlives the call. Its memory comes from the device's allocator.
   virtual at::Tensor allocate(c10::IntArrayRef sizes, c10::IntArrayRef strides, at::ScalarType dtype) const = 0;
-  // A block for intermediates; `preferred`: the id of the block of the last call.
+  // A block for intermediates; `preferred` is the id of the last call's block.
   virtual ArenaBlock acquire(size_t bytes, uint64_t preferred) const = 0;
   virtual void release(const ArenaBlock& block) const = 0;
 
-  // A storage that does not own its memory, which point() gives it at each call.
+  // A storage which does not own its memory. point() sets the memory at each call.
   c10::intrusive_ptr<c10::StorageImpl> borrow(size_t bytes) const;
   void point(c10::StorageImpl& storage, void* memory) const;
   at::Tensor over(const c10::intrusive_ptr<c10::StorageImpl>& storage, c10::IntArrayRef sizes, c10::IntArrayRef strides,
@@ -32,10 +32,11 @@ class DeviceMemory {
 
  private:
   const c10::Device device_;
-  const c10::DispatchKey key_;  // of plain tensors
+  const c10::DispatchKey key_;  // dispatch key of plain tensors
 };
 
-// A block held for a scope, of which torch's memory profiler is told: its allocators know nothing of it.
+// RAII for an arena block. It reports the block to torch's memory profiler, since torch's allocators do not know the
+// block.
 class HeldArena {
  public:
   HeldArena(const DeviceMemory& memory, size_t bytes, uint64_t preferred);

@@ -26,13 +26,13 @@ using graph::ValueId;
 
 bool is_plain_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
 
-// Of integers alone: floats are not taken.
+// Whether the operator accepts only integers.
 bool is_for_integers(std::string_view op) {
   static constexpr std::array<std::string_view, 4> kNames = {"aten::bitwise_", "aten::gcd", "aten::lcm", "aten::__"};
   return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) { return op.starts_with(name); });
 }
 
-// Arguments that LAPACK takes for rows counted from one: a zero leads it outside of its memory.
+// Pivot arguments, which LAPACK reads as rows counted from one: a zero leads it outside of its memory.
 std::vector<ValueId> pivots_among(const graph::Node& node) {
   std::vector<ValueId> found;
   const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
@@ -44,12 +44,12 @@ std::vector<ValueId> pivots_among(const graph::Node& node) {
   return found;
 }
 
-// The arguments as zeros (pivots as ones), but for small constants, which are as they are.
+// Supplies the arguments as zeros (pivots as ones); small constants keep their values.
 class Zeros {
  public:
   Zeros(const graph::Graph& graph, const std::vector<at::Tensor>& constants) : graph_(graph), constants_(constants) {}
 
-  // Throws what the operator throws. dtype_of: as which dtype the tensor is given.
+  // Throws exceptions of the operator. dtype_of: the dtype in which a tensor is supplied.
   torch::jit::Stack run(const graph::Node& node, const std::function<DType(ValueId)>& dtype_of) const {
     const std::vector<ValueId> pivots = pivots_among(node);
     const auto value = [&](ValueId id) {
@@ -92,7 +92,7 @@ bool has_numbers(const graph::Graph& graph, const graph::Node& node) {
   return found;
 }
 
-// first: the dtype of its first tensor, if it is given any.
+// first: the dtype of the operator's first tensor, if any.
 DtypeTrial tried_on(const Zeros& zeros, const graph::Graph& graph, const graph::Node& node,
                     std::optional<DType> first) {
   const auto own = [&](ValueId id) { return graph.type(id).dtype; };
@@ -102,7 +102,8 @@ DtypeTrial tried_on(const Zeros& zeros, const graph::Graph& graph, const graph::
       trial.made.push_back(result.defined() ? from_torch(result.scalar_type()) : std::nullopt);
     };
     const torch::jit::Stack results = zeros.run(node, own);
-    if (has_numbers(graph, node)) return trial;  // of which a tensor here does not say that they are
+    // The zeros are not wrapped numbers, so their result dtypes do not count.
+    if (has_numbers(graph, node)) return trial;
     for (const c10::IValue& result : results) {
       if (result.isTensor()) note(result.toTensor());
       if (result.isTensorList())
@@ -114,7 +115,7 @@ DtypeTrial tried_on(const Zeros& zeros, const graph::Graph& graph, const graph::
   } catch (const std::exception&) {
     if (!first) return {};
   }
-  // What it takes in other dtypes, it refused for the dtypes; else zeros are at fault, most likely.
+  // If the operator runs with other dtypes, it refused these dtypes; otherwise the zeros are most likely at fault.
   const auto runs_where = [&](const std::function<bool(ValueId)>& changes, DType to) {
     return zeros.runs(node, [&](ValueId id) { return changes(id) ? to : own(id); });
   };
@@ -138,7 +139,8 @@ struct Limits {
   bool is_float;
 };
 
-// Of numbers that torch converts without complaint: what is not signed takes negative ones of its magnitude, too.
+// The range of numbers which torch converts without an error: an unsigned dtype also accepts negative numbers of its
+// magnitude.
 std::optional<Limits> limits_of(DType dtype) {
   switch (to_torch(dtype)) {
     case at::kByte:
@@ -211,7 +213,7 @@ DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& 
   graph::Graph::for_each_value(args, [&](const ValueId& v) {
     const graph::TensorType& type = graph.type(v);
     first = first.value_or(type.dtype);
-    if (type.sizes.empty() && graph.value(v).kind == graph::Value::Kind::Constant) return;  // a number, most likely
+    if (type.sizes.empty() && graph.value(v).kind == graph::Value::Kind::Constant) return;  // most likely a number
     mixed = mixed || is_integral(type.dtype) || (floats && *floats != type.dtype);
     if (is_integral(type.dtype)) return;
     floats = floats.value_or(type.dtype);
@@ -235,7 +237,7 @@ DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& 
     elements += count;
   });
   constexpr int64_t kMost = 1 << 16;
-  // What makes tensors of nothing but numbers is asked where these are to be of an unusual dtype.
+  // A factory without tensor arguments is tried only for an unusual dtype.
   bool unusual = false;
   const auto count = [&](sym::ExprId e, int64_t times) {
     known = known && graph.env().hint(e).has_value();
@@ -270,7 +272,7 @@ DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& 
   node.args = args;
   std::optional<SavedGenerator> before;
   if (is_random(op)) before.emplace();
-  const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);  // as where programs run
+  const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);  // as in programs
   DtypeTrial trial = tried_on(Zeros(graph, constants), graph, node, first);
   if (before) before->restore();
   const std::lock_guard lock(mutex);

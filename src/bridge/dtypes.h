@@ -1,4 +1,4 @@
-// cresset's small enumerations and torch's.
+// Conversions between cresset's small enumerations and torch's.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,7 +13,8 @@
 namespace cresset::bridge {
 
 c10::ScalarType to_torch(DType dtype);
-std::optional<DType> from_torch(c10::ScalarType type);  // nullopt: quantized, float8, and others cresset does not model
+// nullopt: quantized, float8, and further types which cresset does not model
+std::optional<DType> from_torch(c10::ScalarType type);
 c10::Device to_torch(graph::Device device);
 std::optional<graph::Device> from_torch(c10::Device device);
 c10::MemoryFormat to_torch(graph::MemoryFormat format);

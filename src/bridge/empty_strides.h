@@ -9,8 +9,8 @@
 
 namespace cresset::bridge {
 
-// What torch gives a row-major tensor of these sizes, one of which is 0: a dimension of size 0 counts as 1. Strides
-// that are products of the sizes count it as 0; others are those of a view, and are kept.
+// Converts row-major strides with a dimension of size 0 to torch's convention, in which such a dimension counts as 1.
+// Products of sizes count it as 0. Strides of any other form belong to a view and are kept.
 inline void count_empty_as_one(c10::IntArrayRef sizes, std::vector<int64_t>& strides) {
   int64_t product = 1;
   for (size_t d = sizes.size(); d-- > 0; product *= sizes[d])

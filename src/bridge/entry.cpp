@@ -24,7 +24,7 @@ std::unordered_map<sym::VarId, uint32_t> slot_map(const std::vector<SymbolBindin
   return slots;
 }
 
-// nullptr: it has none of its own.
+// nullptr: the tensor has no storage.
 const c10::StorageImpl* memory_of(const at::Tensor& t) {
   return t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr;
 }
@@ -67,7 +67,8 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
     }
     drop_unused_calls(*captured_.graph, captured_.data_calls, symbols_, inputs.size(), std::move(kept));
   }
-  if (captured_.data_calls.empty()) captured_.graph->inputs.resize(inputs.size());  // of parts that were abandoned
+  // Drops inputs of abandoned subgraphs.
+  if (captured_.data_calls.empty()) captured_.graph->inputs.resize(inputs.size());
   CRESSET_LOG(Graph, print_with_calls(*captured_.graph, captured_.data_calls));
   if (keep_text) graph_text_ = print_with_calls(*captured_.graph, captured_.data_calls);
   make_tensor_guards(inputs);
@@ -75,7 +76,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
   std::unique_ptr<graph::Graph> graph = std::move(captured_.graph);
   captured_.graph = nullptr;
   make_executor(std::move(graph), options);
-  // Lowering may ask questions of its own: all guards of all stages are in by now.
+  // Lowering may ask questions of its own. By now all stages are lowered and all guards are present.
   for (DataRead& read : captured_.data_reads)
     data_guards_.emplace_back(std::move(read), captured_.constants, slot_map(symbols_));
   captured_.data_reads.clear();
@@ -103,7 +104,7 @@ void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Opt
     try {
       staged_ = std::make_unique<StagedProgram>(std::move(graph), std::move(captured_.data_calls), symbols_,
                                                 tensor_guards_.size(), captured_.constants, options);
-    } catch (const InternalError& e) {  // a size that lowering must know and only data can give
+    } catch (const InternalError& e) {  // lowering needs a size which only data can supply
       abort_capture(e.what());
     }
     stats_ = staged_->stats();
@@ -239,8 +240,8 @@ std::vector<std::string> Entry::guard_texts() const {
   return out;
 }
 
-// A wrong step makes wrong answers: the compilation fails, with the step. What cannot be proved in time is only
-// reported.
+// A wrong proof step causes wrong answers: the compilation fails and names the step. A step without a timely proof is
+// only reported.
 void Entry::validate() {
   if (env_->log() == nullptr) return;
   validation_ = sym::validate(*env_, guards_);
@@ -282,7 +283,8 @@ bool sizes_match(const TensorGuard& guard, const at::Tensor& t) {
   return true;
 }
 
-// Another thread's capture may have made it a guest at this moment: then what it is otherwise.
+// During another thread's capture the tensor may be an input proxy at this moment; then the keys of the real tensor
+// count.
 bool has_keys(const at::Tensor& t, uint64_t keys) {
   if (t.key_set().raw_repr() == keys) return true;
   const at::Tensor real = Guest::alias_of(t);
@@ -321,7 +323,7 @@ bool Entry::writes_state() const {
   return std::any_of(constant_guards_.begin(), constant_guards_.end(), [](const auto& guard) { return guard.mutated; });
 }
 
-// The first constant that is written and shares memory with an input; nullptr when there is none.
+// The first written constant which shares memory with an input; nullptr when there is none.
 const TensorGuard* Entry::overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const {
   for (size_t i = 0; i < constant_guards_.size(); ++i) {
     if (!constant_guards_[i].mutated) continue;
@@ -332,7 +334,7 @@ const TensorGuard* Entry::overlapping_constant(c10::ArrayRef<at::Tensor> inputs)
   return nullptr;
 }
 
-// Whether those that are written share no memory with others.
+// Whether written constants share no memory with other constants.
 bool Entry::constants_are_apart() const {
   std::unordered_map<const c10::StorageImpl*, int> users;
   for (const at::Tensor& c : captured_.constants) ++users[memory_of(c)];
@@ -413,7 +415,7 @@ void Entry::fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t
     const runtime::SymbolSource& source = symbols_[i].source;
     switch (source.kind) {
       case runtime::SymbolSource::Kind::InputSize:
-        // beyond the caller's tensors: a size that the program makes when it runs
+        // Inputs after the caller's tensors: the program makes this size when it runs.
         symbols[i] = source.position < inputs.size() ? inputs[source.position].size(source.dim) : 0;
         break;
       case runtime::SymbolSource::Kind::InputStride:
@@ -429,12 +431,13 @@ void Entry::fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t
         symbols[i] = captured_.constants[source.position].size(source.dim);
         break;
       case runtime::SymbolSource::Kind::Computed:
-        break;  // below, of the others
+        break;  // failed_computation() fills in these
     }
   }
 }
 
-// The first number that the call's floats and sizes do not give; it is 0 then. nullptr: they give all.
+// The first derived integer which the call's floats and sizes cannot produce; its slot becomes 0. nullptr: there is
+// none.
 const sym::Symbol* Entry::failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const {
   const sym::Symbol* failed = nullptr;
   for (const auto& [slot, sizes_of] : computed_) {
@@ -448,7 +451,7 @@ const sym::Symbol* Entry::failed_computation(c10::ArrayRef<at::Tensor> inputs, i
   return failed;
 }
 
-// The first one that does not hold; -1: all do.
+// The first failed float guard; -1: all hold.
 int64_t Entry::failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const {
   if (float_guards_.empty()) return -1;
   c10::SmallVector<int64_t, 16> sizes(float_sizes_.output_count());
@@ -485,7 +488,7 @@ c10::SmallVector<int64_t, 16> Entry::program_symbols(const int64_t* symbols) con
   return out;
 }
 
-// The program writes a tensor once, eager mode as often as the program of the user says.
+// Adds the versions which eager mode would count: the program writes a tensor only once, the user's program repeatedly.
 void Entry::count_writes(c10::ArrayRef<at::Tensor> inputs) const {
   for (const Captured::Written& written : captured_.written) {
     const at::Tensor& t = (written.is_constant ? captured_.constants : inputs)[written.position];
@@ -497,7 +500,7 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
   check_assumptions(symbols);
   std::vector<at::Tensor> results;
   {
-    std::optional<at::AutoDispatchBelowADInplaceOrView> below;  // what is recorded of the call is said by gradients_
+    std::optional<at::AutoDispatchBelowADInplaceOrView> below;  // gradients_ does the recording for the call
     if (gradients_ != nullptr) below.emplace();
     if (frozen_ != nullptr) frozen_->refresh();
     results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols(symbols));
@@ -512,7 +515,7 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
 
 namespace {
 
-// What no data makes raise.
+// Whether the step raises for no data.
 bool never_raises(const runtime::Step& step) {
   const auto* call = std::get_if<runtime::ExternCall>(&step);
   const ops::OpDef* def = call != nullptr ? ops::find(call->op) : nullptr;

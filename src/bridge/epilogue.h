@@ -1,5 +1,5 @@
-// Elementwise operators that ride on a matrix multiplication or convolution: as a library's post-operation, or in place
-// on the result.
+// Epilogues: elementwise operators after a matrix multiplication or convolution. They run as a library's
+// post-operation, or in place on the result.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,13 +9,13 @@
 namespace cresset::bridge {
 
 struct Epilogue {
-  std::string_view name;       // as in prim::*_epilogue's `post` argument: "relu", "gelu_tanh", ...
-  std::string_view attribute;  // oneDNN's name for it in the mkldnn::*_pointwise operators
+  std::string_view name;       // value of the `post` argument of prim::*_epilogue: "relu", "gelu_tanh", ...
+  std::string_view attribute;  // oneDNN's name in the mkldnn::*_pointwise operators
   std::string_view algorithm;
-  void (*apply)(at::Tensor&);  // in place, as ATen's operator computes it
+  void (*apply)(at::Tensor&);  // in place, with the numerics of ATen's operator
 };
 
-// nullptr: no such epilogue. "" and "none" are none.
+// Returns nullptr for an unknown name, "" and "none".
 const Epilogue* find_epilogue(std::string_view name);
 
 }  // namespace cresset::bridge

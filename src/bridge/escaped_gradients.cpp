@@ -16,8 +16,8 @@ namespace {
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
-// Of nodes that are running on this thread, innermost last. One that raised leaves its entry behind: the engine puts
-// the state back.
+// Dispatch states of the nodes which run on this thread, innermost last. A node which raised leaves its entry behind:
+// the engine restores the state.
 thread_local std::vector<c10::impl::LocalDispatchKeySet> before;
 
 struct Enter final : torch::autograd::FunctionPreHook {
@@ -42,7 +42,7 @@ struct Leave final : torch::autograd::FunctionPostHook {
   }
 };
 
-// What the engine holds gradients to.
+// Replaces symbolic sizes in the shapes against which the engine checks gradients.
 void make_shapes_plain(Node& node) {
   for (uint32_t i = 0; i < node.num_inputs(); ++i) {
     const torch::autograd::InputMetadata& metadata = node.input_metadata(i);
@@ -53,7 +53,7 @@ void make_shapes_plain(Node& node) {
   }
 }
 
-// How autograd makes a view anew, of a base that was written since.
+// Replaces symbolic numbers in autograd's recipe for a view, which it regenerates after a write to the base.
 void make_view_plain(const at::Tensor& tensor) {
   if (!is_recorded_view(tensor)) return;
   auto* meta = torch::autograd::impl::get_view_autograd_meta(tensor);
@@ -63,7 +63,8 @@ void make_view_plain(const at::Tensor& tensor) {
   const auto varies = [](const c10::SymInt& n) { return n.is_heap_allocated(); };
   if (std::none_of(numbers.begin(), numbers.end(), varies)) return;
   for (c10::SymInt& n : numbers) n = c10::SymInt(n.guard_int(__FILE__, __LINE__));
-  static thread_local std::unique_ptr<torch::autograd::ViewFunc> at_work;  // it may be what has led here
+  // Keeps the old function alive, since it may be a caller of this code.
+  static thread_local std::unique_ptr<torch::autograd::ViewFunc> at_work;
   auto plain = view.view_fn().clone_and_set(std::move(numbers));
   at_work = std::exchange(view.view_fn_, std::move(plain));
 }

@@ -1,7 +1,8 @@
-// Autograd's record of a computation that was captured, where it outlives the capture.
+// The autograd graph of a captured computation which outlives its capture.
 //
-// Its nodes keep symbolic sizes, which most kernels refuse. So while such a node runs after the capture, operators pass
-// by the capture kernels once more (run_beside_capture), which put plain numbers in their place.
+// Its nodes keep symbolic sizes, which most kernels refuse. While such a node runs after the capture, operators
+// therefore pass through the capture kernels once more (run_beside_capture). These kernels replace symbols by plain
+// numbers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,11 +12,11 @@
 
 namespace cresset::bridge {
 
-// A node of compiled code, which holds nothing symbolic.
+// Whether the node belongs to compiled code, which holds nothing symbolic.
 bool is_compiled(const torch::autograd::Node& node);
 
-// These tensors of a capture have become real: sees to the nodes that they were computed by, as far as this thread made
-// them from the node of that number on (at::sequence_number).
+// Called after these trace tensors have become real. Prepares the nodes behind them which this thread made with a
+// sequence number (at::sequence_number) of at least `since`.
 void settle_gradients(const std::vector<at::Tensor>& tensors, uint64_t since = 0);
 
 }  // namespace cresset::bridge

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kIdleContexts = 64;
 
 void* find_symbol(const char* name) {
-  // Python loads libtorch with local visibility, so the global scope alone does not do.
+  // Python loads libtorch with local visibility, so the global scope alone is not sufficient.
   static void* const torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
   void* found = torch == nullptr ? nullptr : dlsym(torch, name);
   return found != nullptr ? found : dlsym(RTLD_DEFAULT, name);

@@ -1,4 +1,4 @@
-// Binding: everything about a call that depends on sizes only.
+// Binding: the part of a call which depends only on sizes.
 #include <ATen/core/Tensor.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/TensorImpl.h>
@@ -23,7 +23,7 @@ using runtime::TensorId;
 
 namespace {
 
-// Calls f(TensorId) for every tensor that an extern call reads.
+// Calls f(TensorId) for every tensor which an extern call reads.
 template <class F>
 void for_each_argument(const runtime::ExternCall& call, F&& f) {
   for (const ExternArg& arg : call.args) {
@@ -34,7 +34,7 @@ void for_each_argument(const runtime::ExternCall& call, F&& f) {
   }
 }
 
-// Calls f(TensorId) for every tensor that a step mentions.
+// Calls f(TensorId) for every tensor in a step.
 template <class F>
 void for_each_tensor(const runtime::Step& step, F&& f) {
   if (const auto* launch = std::get_if<runtime::Launch>(&step)) {
@@ -57,7 +57,7 @@ int64_t extent(const BoundSlot& slot) {
   return (last + 1) * static_cast<int64_t>(c10::elementSize(slot.dtype));
 }
 
-// Where the program's own memory is. A program without any may be on any device.
+// The device of the program's own memory. A program without memory may be on any device.
 c10::Device device_of(const runtime::Program& program) {
   for (const runtime::TensorSlot& slot : program.tensors)
     if (slot.home == Home::Arena || slot.home == Home::Fresh || slot.home == Home::Extern) return to_torch(slot.device);
@@ -149,7 +149,7 @@ void BoundContext::use_plan(runtime::ArenaPlan plan) {
   std::sort(hosted_.begin(), hosted_.end());
 }
 
-// A step asks once: what a library needs, and which library it is, may change from call to call.
+// A step asks only once: the library and its needs may change from call to call.
 bool BoundContext::want_gap(const PlaceResults& placed) {
   constexpr int64_t kLeastGain = 1 << 16;
   if (placed.missed() == 0) return false;
@@ -163,7 +163,7 @@ bool BoundContext::want_gap(const PlaceResults& placed) {
   return true;
 }
 
-// Between calls: lays the arena out anew with the gaps that were wanted, where it then grows by less than what was
+// Runs between calls: repeats the arena layout with the wanted gaps, if the arena then grows by less than the bytes
 // allocated beside it.
 void BoundContext::make_gaps() {
   constexpr size_t kMostPlans = 8;
@@ -181,7 +181,7 @@ void BoundContext::make_gaps() {
       gaps_made_.resize(before);
     return pays;
   };
-  // Layers that are alike want alike: the arena grows once for all of them.
+  // Similar layers want similar gaps: the arena grows once for all of them.
   if (wanted.size() > 1 && made(0, wanted.size())) wanted.clear();
   for (size_t i = 0; i < std::min(wanted.size(), kMostPlans); ++i) made(i, i + 1);
   plan_fresh();
@@ -189,7 +189,7 @@ void BoundContext::make_gaps() {
 
 void BoundContext::need_tensor(TensorId id) { tensor_needed_[id.index] = true; }
 
-// Wrappers of slots in one root share a storage that covers them all, so that one store moves them together.
+// Wrappers of slots in the same root share a storage which covers them all, so a single store moves them together.
 void BoundContext::plan_storages() {
   std::vector<std::pair<int64_t, int64_t>> range(slots_.size(), {0, 0});  // by root: first and last byte
   const auto wrapped = [&](uint32_t i) {
@@ -232,7 +232,7 @@ void BoundContext::bind_steps() {
     buffers += launch->buffers.size();
     symbols += launch->symbols.size();
   }
-  params_.resize(runtime::ParamBlock::size(buffers, symbols));  // never resized again: kernels read these
+  params_.resize(runtime::ParamBlock::size(buffers, symbols));  // never resized again: kernels hold pointers into it
   std::byte* params = params_.data();
   steps_.reserve(program_.steps.size());
   uint32_t position = 0;
@@ -247,7 +247,7 @@ void BoundContext::bind_steps() {
       steps_.push_back({StepKind::Copy, static_cast<uint32_t>(copies_.size())});
       bind_copy(*copy);
     } else {
-      steps_.push_back({StepKind::Release, 0});  // find_drops knows better: it sees adopted memory too
+      steps_.push_back({StepKind::Release, 0});  // find_drops() decides, because it also sees adopted memory
     }
     steps_.back().position = position;
     position += !std::holds_alternative<runtime::Release>(step);
@@ -271,8 +271,8 @@ void BoundContext::bind_copy(const runtime::Copy& copy) {
   copies_.push_back({copy.from, copy.to, !copy.unseen && (root == Home::Input || root == Home::Constant)});
 }
 
-// A Fresh slot is allocated before the first step that mentions it, or what lies in its memory; but one that an extern
-// call makes is not: the call may return its own memory.
+// A Fresh slot is allocated before the first step which mentions it or uses its memory. The result of an extern call is
+// excluded, since the call may return memory of its own.
 void BoundContext::plan_fresh() {
   fresh_.clear();
   std::vector<bool> seen(slots_.size());
@@ -283,7 +283,7 @@ void BoundContext::plan_fresh() {
   for (size_t s = 0; s < steps_.size(); ++s) {
     const runtime::Step& step = program_.steps[s];
     steps_[s].fresh_begin = static_cast<uint32_t>(fresh_.size());
-    // What a step needs beside its tensors may lie in an output's memory, too.
+    // Scratch memory of a step may also lie in an output's memory.
     if (!std::holds_alternative<runtime::Release>(step) && !arena_roots_.empty()) {
       for (const runtime::ArenaPlan::Gap& gap : plan_.gaps(steps_[s].position))
         if (gap.place.host.valid()) allocate(gap.place.host.index);
@@ -305,7 +305,7 @@ void BoundContext::plan_fresh() {
     if (slots_[i].home == Home::Fresh && !seen[i]) fresh_.push_back(i);
 }
 
-// After which step inputs and the memory that an extern call returned are not needed any more.
+// Finds the step after which an input, or memory returned by an extern call, is no longer needed.
 void BoundContext::find_drops() {
   constexpr uint32_t kNever = UINT32_MAX;
   std::vector<uint32_t> last_use(slots_.size(), kNever);

@@ -1,5 +1,5 @@
-// A Program bound to one vector of symbol values: sizes evaluated, addresses planned, kernel arguments and ATen
-// arguments laid out. A call patches the addresses that changed and runs the tape. Used by one call at a time.
+// A Program bound to a vector of symbol values: sizes evaluated, addresses planned, kernel arguments and ATen arguments
+// laid out. A call patches the changed addresses and runs the tape. A context serves one call at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,29 +24,29 @@ class FrozenWeights;
 struct BoundSlot {
   runtime::Home home;
   at::ScalarType dtype;
-  uint32_t root;            // the slot whose memory this one lies in; itself unless a View
-  int64_t byte_offset = 0;  // of element 0, from the root's element 0
+  uint32_t root;            // the slot which owns the memory; the slot itself unless a View
+  int64_t byte_offset = 0;  // of element 0, relative to the root's element 0
   std::vector<int64_t> sizes, strides;
   int64_t numel = 0;
-  // What ATen calls are given. Inputs, constants and fresh outputs: the tensor itself, set at each call. Others: a
-  // wrapper that follows its root's address, made once.
+  // The argument of ATen calls. For inputs, constants and fresh outputs: the tensor itself, set at each call. For any
+  // other slot: a wrapper, made once, which follows the root's address.
   const at::Tensor* tensor = nullptr;
   at::Tensor wrapper;
 };
 
-// The memory of a slot that is no view, and who must hear when its address changes.
+// The memory of a slot which is no view, and the pointers to update when its address changes.
 struct BoundRoot {
   char* base = nullptr;                               // element 0
   std::vector<std::pair<void**, int64_t>> listeners;  // kernel arguments: base + offset
-  c10::intrusive_ptr<c10::StorageImpl> storage;       // of the wrappers; does not own the memory
+  c10::intrusive_ptr<c10::StorageImpl> storage;       // storage of the wrappers; does not own the memory
   int64_t storage_shift = 0;                          // bytes from base to the storage's first byte, <= 0
-  uint32_t heir = runtime::TensorId::kNone;           // the arena slot that continues this one's memory
-  at::Tensor owner;  // Fresh, Extern and adopted results, inputs that are let go: keeps the memory
+  uint32_t heir = runtime::TensorId::kNone;           // the arena slot which continues this slot's memory
+  at::Tensor owner;  // keeps the memory alive: Fresh, Extern and adopted results, released inputs
 };
 
 struct ContextStats {
-  int64_t restride_copies = 0;  // extern results copied because their strides were not the planned ones
-  int64_t adopted = 0;          // extern results whose memory took the place of the planned memory
+  int64_t restride_copies = 0;  // extern results copied because of unplanned strides
+  int64_t adopted = 0;          // extern results whose memory replaced the planned memory
 };
 
 class BoundContext {
@@ -55,7 +55,7 @@ class BoundContext {
                c10::ArrayRef<int64_t> symbols, FrozenWeights* frozen = nullptr);
   ~BoundContext();
 
-  // Runs the program. `inputs` and the constants must stay alive meanwhile.
+  // Runs the program. `inputs` and the constants must stay alive during the run.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs);
   std::vector<at::Tensor> run_releasing(std::vector<at::Tensor> inputs);
 
@@ -71,22 +71,23 @@ class BoundContext {
   // The planned memory of a result (home Arena, Fresh or View) as a tensor; allocates a Fresh one.
   const at::Tensor& planned(runtime::TensorId id);
   bool has_planned_memory(runtime::TensorId id) const { return slots_[id.index].home != runtime::Home::Extern; }
-  // For PlaceResults: the planned memory of results that an operator allocates itself (not of one that is given planned
-  // memory to write to: what it allocates besides could get the same), and what is free during the current step.
+  // For PlaceResults. places(): the planned memory of results which an operator allocates itself. It must exclude an
+  // operator which writes to given planned memory, as its further allocations could get the same memory. gaps(): the
+  // memory free during the current step.
   PlaceResults::Places places(c10::ArrayRef<runtime::TensorId> results) const;
   PlaceResults::Places gaps() const;
-  // After an operator that asked for bytes which no gap had room for. True: with one gap for all that it asked for,
-  // calls may need less memory; the next ones have it if they do.
+  // Requests a gap after an operator whose allocations found no room. Returns true if one gap for all allocations may
+  // reduce the memory of calls; later calls then get the gap if it does.
   bool want_gap(const PlaceResults& placed);
-  // Whether the tensor lies in planned memory that nobody needs after the current step.
+  // Whether the tensor lies in planned memory which no later step needs.
   bool dies_in_this_step(runtime::TensorId id) const;
-  // `result` is what the slot holds from now on: its memory takes the planned memory's place when sizes and strides
-  // agree, otherwise it is copied. `op` is named in errors.
+  // Makes `result` the contents of the slot. Its memory replaces the planned memory if sizes and strides agree;
+  // otherwise it is copied. `op` is named in errors.
   void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);
   int threads() const { return launching_.host_threads; }
-  // Where the tensor is a constant that stays as it is: what keeps it in the layouts of libraries. nullptr otherwise.
+  // The cache of packed layouts for a frozen constant; nullptr for any other tensor.
   FrozenWeights* frozen(runtime::TensorId id) const;
-  // Of such a tensor: tells it from others of the program.
+  // A key which identifies the frozen constant within the program.
   std::string frozen_key(runtime::TensorId id) const;
 
  private:
@@ -104,14 +105,14 @@ class BoundContext {
     StepKind kind;
     uint32_t index;
     uint32_t drop_begin = 0, drop_end = 0;    // drops_: roots whose owner is not needed after this step
-    uint32_t fresh_begin = 0, fresh_end = 0;  // fresh_: roots to allocate before it
+    uint32_t fresh_begin = 0, fresh_end = 0;  // fresh_: roots to allocate before this step
     uint32_t position = 0;                    // counted without Release
   };
 
   // Binding (executor_bind.cpp).
   void bind_slot(uint32_t index);
   void bind_steps();
-  std::byte* bind_launch(const runtime::Launch& launch, std::byte* params);  // returns what is left of the block
+  std::byte* bind_launch(const runtime::Launch& launch, std::byte* params);  // returns the unused rest of the block
   void bind_copy(const runtime::Copy& copy);
   void bind_extern(const runtime::ExternCall& call);
   void find_drops();
@@ -136,7 +137,7 @@ class BoundContext {
     return base + place.offset;
   }
   char* arena_place(uint32_t root) const { return address(plan_.places[root]); }
-  // nullptr: a result that is allocated by whoever makes it.
+  // nullptr: the operator allocates the result itself.
   char* planned_address(uint32_t root) const {
     if (slots_[root].home == runtime::Home::Arena) return arena_place(root);
     return roots_[root].owner.defined() ? roots_[root].base : nullptr;
@@ -157,7 +158,7 @@ class BoundContext {
   const std::vector<at::Tensor>& constants_;
   FrozenWeights* const frozen_;
   const DeviceMemory& memory_;
-  runtime::LaunchContext launching_;  // of the call that runs
+  runtime::LaunchContext launching_;  // of the running call
   std::vector<int64_t> symbols_, sizes_;
   std::vector<BoundSlot> slots_;
   std::vector<BoundRoot> roots_;  // by slot index; unused for views
@@ -171,19 +172,20 @@ class BoundContext {
   runtime::ArenaPlan plan_;
   struct WantedGap {
     runtime::Scratch scratch;
-    int64_t missed;  // bytes that were allocated beside the arena
+    int64_t missed;  // bytes allocated beside the arena
   };
   std::vector<WantedGap> gaps_wanted_;
   std::vector<runtime::Scratch> gaps_made_;
-  std::vector<uint32_t> gaps_asked_;                   // steps
-  std::vector<std::pair<uint32_t, uint32_t>> hosted_;  // an output, and what lies in its memory until it is written
-  uint32_t position_ = 0;                              // of the step that runs
-  uint32_t arena_end_ = 0;                             // the step before which the arena is given back
+  std::vector<uint32_t> gaps_asked_;  // steps which have requested a gap
+  // an output, and the slot which lies in its memory until it is written
+  std::vector<std::pair<uint32_t, uint32_t>> hosted_;
+  uint32_t position_ = 0;   // of the running step
+  uint32_t arena_end_ = 0;  // the step before which the arena is released
   std::vector<uint32_t> drops_, fresh_;
-  uint32_t fresh_unused_ = 0;  // fresh_ from here on: what no step writes
+  uint32_t fresh_unused_ = 0;  // the entries of fresh_ from here on are written by no step
   int64_t scratch_bytes_ = 0;
-  int scratch_threads_ = 0;       // that scratch was placed for
-  uint64_t last_arenas_[3] = {};  // by part
+  int scratch_threads_ = 0;       // thread count for which scratch was placed
+  uint64_t last_arenas_[3] = {};  // by arena part
   char* arena_bases_[3] = {};
   ContextStats stats_;
 };

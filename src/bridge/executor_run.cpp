@@ -35,7 +35,7 @@ bool strides_agree(const at::Tensor& tensor, const BoundSlot& slot) {
   return true;
 }
 
-// Wrappers do not own their memory; an operator that returns its argument must not smuggle it out.
+// Wrappers do not own their memory; an operator which returns its argument must not smuggle it out.
 bool owns_memory(const at::Tensor& tensor) {
   return tensor.numel() == 0 || tensor.storage().data_ptr().get_context() != nullptr;
 }
@@ -110,7 +110,7 @@ const at::Tensor& BoundContext::planned(TensorId id) {
 
 namespace {
 
-// Dimensions of stride 0 repeat one element: that one is copied.
+// Dimensions of stride 0 repeat an element: only this element is copied.
 void copy_elements(at::Tensor into, at::Tensor from) {
   if (turn_channels(from, into)) return;
   for (int64_t d = 0; d < into.dim(); ++d) {
@@ -121,7 +121,7 @@ void copy_elements(at::Tensor into, at::Tensor from) {
   into.copy_(from);
 }
 
-// In memory of its own.
+// A copy in memory of its own.
 at::Tensor copied(const at::Tensor& borrowed) {
   const PlaceResults no_places;
   return borrowed.clone();
@@ -133,7 +133,7 @@ PlaceResults::Places BoundContext::places(c10::ArrayRef<TensorId> results) const
   PlaceResults::Places places;
   for (const TensorId id : results) {
     if (!id.valid() || slots_[id.index].home == Home::View || slots_[id.index].numel == 0) continue;
-    if (program_.tensors[id.index].continues.valid()) continue;  // an argument lies there
+    if (program_.tensors[id.index].continues.valid()) continue;  // the memory holds an argument
     places.push_back({planned_address(id.index), static_cast<size_t>(size(program_.tensors[id.index].bytes))});
   }
   return places;
@@ -167,6 +167,7 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   check_result(result, slot, op);
   result = result.resolve_conj().resolve_neg();
   const bool agrees = strides_agree(result, slot);
+  // Borrowed memory: planned, or bytes which are free for the moment.
   if (PlaceResults::holds(
           result.storage().data())) {  // borrowed: planned memory, or bytes that are free for the moment
     if (agrees && element_zero(result) == planned_address(id.index)) return;
@@ -175,7 +176,7 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   const uint32_t heir = last_heir(id.index);
   const bool becomes_output = heir != id.index && slots_[heir].home == Home::Fresh;
   if (slot.home == Home::View || becomes_output || (!agrees && slot.home != Home::Extern)) return copy_into(id, result);
-  // What is continued is written to: nobody else may hold it.
+  // A memory which another slot continues is written to, so no other owner may hold it.
   const bool shared = roots_[id.index].heir != TensorId::kNone && result.storage().use_count() != 1;
   if (!agrees || shared || !owns_memory(result)) {
     at::Tensor copy = memory_.allocate(slot.sizes, slot.strides, slot.dtype);
@@ -187,13 +188,13 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   char* const base = element_zero(result);
   uint32_t last = id.index;
   set_root(last, base);
-  // What continues this memory in place moves with it, and keeps it.
+  // Slots which continue this memory in place move with it and keep it alive.
   while (roots_[last].heir != TensorId::kNone) set_root(last = roots_[last].heir, base);
   roots_[last].owner = std::move(result);
   if (slot.home == Home::Fresh) slot.tensor = &roots_[last].owner;
 }
 
-// Kernels' scratch lies where nothing is alive while they run, if there is room; else behind the arena.
+// Scratch of kernels lies in memory which is dead while they run, if there is room; else behind the arena.
 void BoundContext::place_scratch() {
   if (scratch_threads_ == launching_.host_threads) return;
   scratch_threads_ = launching_.host_threads;
@@ -217,7 +218,7 @@ void BoundContext::run_launch(const BoundLaunch& launch) {
 void BoundContext::run_copy(const BoundCopy& copy) {
   const at::Tensor& to = tensor(copy.to);
   to.copy_(tensor(copy.from));
-  // Autograd's bookkeeping is below us; whoever saved the old contents must still notice the write.
+  // Autograd's bookkeeping is above this code; an owner of saved old contents must still notice the write.
   if (!copy.bump_version) return;
   c10::TensorImpl* written = slots_[slots_[copy.to.index].root].tensor->unsafeGetTensorImpl();
   if (!written->is_inference()) written->bump_version();
@@ -241,7 +242,7 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                  c10::autocast_dispatch_keyset);
   const ReuseResultMemory reuse;
-  const PlaceResults no_places;  // those of a call that runs this program inside it are not ours
+  const PlaceResults no_places;  // hides places of an outer call, if this program runs inside one
   launching_.host_threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   place_scratch();
   std::optional<HeldArena> arenas[3];

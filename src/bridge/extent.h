@@ -1,4 +1,4 @@
-// Part of a storage, as one of its views sees it.
+// The region of a storage which a view addresses.
 #pragma once
 
 #include <vector>

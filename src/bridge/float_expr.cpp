@@ -73,7 +73,7 @@ const FloatOp kSubtract{[](double a, double b) { return a - b; }, "-"};
 const FloatOp kMultiply{[](double a, double b) { return a * b; }, "*"};
 const FloatOp kDivide{[](double a, double b) { return a / b; }, "/"};
 const FloatOp kPower{[](double a, double b) { return std::pow(a, b); }, "**"};
-// As Python compares them, where one is no number.
+// Python's comparison order, which matters for NaN.
 const FloatOp kMin{[](double a, double b) { return b < a ? b : a; }, "min"};
 const FloatOp kMax{[](double a, double b) { return b > a ? b : a; }, "max"};
 const FloatOp kSqrt{[](double a, double) { return std::sqrt(a); }, "sqrt"};
@@ -93,7 +93,7 @@ const FloatOp* whole_op(std::string_view name) {
     }                                                                                                         \
   }
   static const std::pair<std::string_view, FloatOp> table[] = {
-      {"round", {[](double a, double) { return std::nearbyint(a); }, "round"}},  // to even ones, as Python's
+      {"round", {[](double a, double) { return std::nearbyint(a); }, "round"}},  // to even, as in Python
       CRESSET_OF_INTS("and", "&", as_double(m & n)),
       CRESSET_OF_INTS("or", "|", as_double(m | n)),
       CRESSET_OF_INTS("xor", "^", as_double(m ^ n)),

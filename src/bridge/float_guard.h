@@ -1,5 +1,5 @@
-// Which way decisions on floats went that arguments, sizes and given scalars give. A program that only compares a float
-// serves all calls that compare alike.
+// Guards on comparisons of floats which arguments, sizes and input scalars determine. A program which only compares a
+// float serves all calls with the same outcome.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@ namespace cresset::bridge {
 
 enum class FloatRelation : uint8_t { Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual };
 
-// Whether a comparison is of what tensors hold when the call begins: of a decision of the program's on floats, or to
-// have one number, or one truth value, alone (docs/guards.md).
+// Whether a comparison depends on tensor contents at the start of the call: for a decision of the program on floats, or
+// to specialize a number or bool (docs/guards.md).
 enum class OfData : uint8_t { No, Decision, Pin };
 
-// `left` and `right` compare as they did.
+// Requires the captured outcome of comparing `left` and `right`.
 struct FloatGuard {
   FloatGuard(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right, std::string location);
 
   bool same(const FloatExpr::Ref& other_left, FloatRelation other, const FloatExpr::Ref& other_right) const;
   std::string text(const FloatExpr::Names& names) const;
-  // Whether a number that both sides are made of is another one than in the call that was captured; sizes may be, too.
+  // Whether a number from tensor contents inside a side differs from the captured call; sizes may differ as well.
   bool is_of_other_data(const FloatSources& sources) const;
 
   FloatExpr::Ref left, right;
@@ -31,16 +31,16 @@ struct FloatGuard {
   std::string location;
 };
 
-// Those of a program, to be asked at later calls.
+// All float guards of a program, checked in later calls.
 class FloatGuards {
  public:
   FloatGuards() = default;
   explicit FloatGuards(const std::vector<FloatGuard>& guards);
 
   bool empty() const { return rows_.empty(); }
-  // What a later call must evaluate for them.
+  // The sizes which a later call must evaluate for the guards.
   const std::vector<sym::ExprId>& sizes() const { return program_.sizes(); }
-  // The first one that does not hold; -1: all do.
+  // The first failed guard; -1: all hold.
   int64_t first_missed(const FloatSources& sources) const;
 
  private:

@@ -39,7 +39,7 @@ class Rewrite {
   at::Tensor tensor(size_t i) const { return argument(i).toTensor(); }
   at::Tensor self() const { return tensor(0); }
 
-  // Argument i as eager's kernel sees it: in self's dtype. Undefined for none.
+  // Argument i in self's dtype, as in eager mode's kernel. Undefined for None.
   at::Tensor number(size_t i) const { return number(i, self().scalar_type()); }
   at::Tensor number(size_t i, at::ScalarType dtype) const {
     const c10::IValue& value = argument(i);
@@ -51,7 +51,7 @@ class Rewrite {
     return at::scalar_tensor(value.toScalar(), at::TensorOptions(dtype));
   }
 
-  // Whether tensors stand for the numbers among the arguments: floats, beside floats of a tensor.
+  // Whether tensors can replace the numbers among the arguments: symbolic floats beside a floating-point tensor.
   bool applies(size_t self_position) const {
     const c10::IValue& given = argument(self_position);
     if (!given.isTensor() || !given.toTensor().defined() || !at::isFloatingType(given.toTensor().scalar_type()) ||
@@ -63,7 +63,7 @@ class Rewrite {
     return false;
   }
 
-  // self + alpha * other, and the like.
+  // self + alpha * other, or self - alpha * other.
   std::optional<at::Tensor> scaled_sum(bool adds) const {
     const at::Tensor other = tensor(1);
     if (other.unsafeGetTensorImpl()->is_wrapped_number()) return std::nullopt;
@@ -71,7 +71,7 @@ class Rewrite {
     const at::Tensor scaled = at::mul(other.to(wide), number(2, wide));
     return (adds ? at::add(self().to(wide), scaled) : at::sub(self().to(wide), scaled)).to(common);
   }
-  // self + value * first (by or over) second, of one dtype.
+  // self + value * first (by or over) second, of the same dtype.
   std::optional<at::Tensor> with_product(bool divides) const {
     const at::Tensor first = tensor(1), second = tensor(2);
     const at::ScalarType dtype = self().scalar_type(), wide = at::toOpMathType(dtype);
@@ -80,7 +80,7 @@ class Rewrite {
     const at::Tensor term = divides ? at::div(scaled, second.to(wide)) : at::mul(scaled, second.to(wide));
     return at::add(self().to(wide), term).to(dtype);
   }
-  // self and a number, as C++ code writes it.
+  // self and a number, as in calls from C++ code.
   template <at::Tensor (*op)(const at::Tensor&, const at::Tensor&)>
   std::optional<at::Tensor> with_number() const {
     const at::ScalarType dtype = self().scalar_type(), wide = at::toOpMathType(dtype);
@@ -92,7 +92,8 @@ class Rewrite {
     const at::ScalarType wide = at::toOpMathType(self().scalar_type());
     return at::sub(number(1, wide), self().to(wide)).to(self().scalar_type());
   }
-  // Tensor and number i in the dtype that eager's kernels compute in; what they compute in the dtype of tensor 0.
+  // Tensor or number i in the dtype in which eager mode's kernels compute; result() converts back to the dtype of
+  // tensor 0.
   at::Tensor operand(size_t i) const { return tensor(i).to(at::toOpMathType(self().scalar_type())); }
   at::Tensor factor(size_t i) const { return number(i, at::toOpMathType(self().scalar_type())); }
   at::Tensor result(const at::Tensor& computed) const { return computed.to(self().scalar_type()); }
@@ -217,8 +218,8 @@ const std::unordered_map<std::string_view, RuleOfFloats>& rules_of_floats() {
   return table;
 }
 
-// The number at `position` in the dtype at `position` + 1, which a layout and a device follow: a 0-dim tensor.
-// Undefined: it is asked for.
+// The number at `position` as a 0-dim tensor, in the dtype at `position` + 1; layout and device follow. Undefined: the
+// concrete number is needed.
 at::Tensor filling(const Rewrite& r, size_t position, at::ScalarType otherwise) {
   const c10::IValue &number = r.argument(position), &device = r.argument(position + 3);
   if (!number.isSymFloat() || (!device.isNone() && !device.toDevice().is_cpu())) return {};
@@ -233,7 +234,7 @@ std::optional<at::Tensor> of_sizes(const at::Tensor& number, const c10::IValue& 
   return number.defined() ? std::optional(repeated_to(number, sizes)) : std::nullopt;
 }
 
-// Operators that make a tensor of one number.
+// Operators which make a tensor from a number.
 std::optional<at::Tensor> filled(const std::string& name, const Rewrite& r) {
   const at::ScalarType standard = at::get_default_dtype_as_scalartype();
   if (name == "aten::full") return of_sizes(filling(r, 1, standard), r.argument(0));

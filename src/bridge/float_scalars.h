@@ -1,5 +1,5 @@
-// Operators whose schema has a number where a symbolic float is given: done by forms of them that take a tensor, so
-// that the number need not be known.
+// Operators with a symbolic float in the place of a number: a form with a tensor argument takes over, so the number
+// need not be known.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,13 +10,13 @@
 
 namespace cresset::bridge {
 
-// The result of the operator with the last `count` values of the stack; of an in-place one, what is to be written.
-// nullopt: the number is asked for.
+// Computes the operator on the last `count` values of the stack. For an in-place operator, returns the value to be
+// written. nullopt: the number must be known.
 std::optional<at::Tensor> with_float_tensors(const std::string& name, const torch::jit::Stack& stack, size_t count);
 
-// A tensor of these sizes that holds a 0-dim one's number everywhere, as torch.full makes it.
+// A tensor of these sizes filled with the number of a 0-dim tensor, as by torch.full.
 at::Tensor repeated_to(const at::Tensor& number, const c10::IValue& sizes);
-// Of an in-place operator the one whose result it writes: aten::add.Tensor for aten::add_.Tensor.
+// The functional counterpart of an in-place operator's name: aten::add.Tensor for aten::add_.Tensor.
 std::string functional_name(std::string name);
 
 }  // namespace cresset::bridge

@@ -1,4 +1,4 @@
-// The end of a piece: what was deferred happens, and trace tensors become real in place.
+// The end of a graph segment: deferred operators run, and trace tensors become real in place.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
@@ -15,7 +15,7 @@
 namespace cresset::bridge {
 namespace {
 
-// Operators were captured below autograd, autocast and Python's modes, and are done there.
+// RAII: operators were captured below autograd, autocast and Python's modes, and run there.
 class BelowEverything {
  public:
   BelowEverything() : saved_(c10::impl::tls_local_dispatch_key_set()) {
@@ -55,7 +55,7 @@ std::vector<at::Tensor> Capture::close() {
 bool Capture::says_history() const {
   for (const Guest& guest : guests_)
     if (guest.real().defined() && is_asked_for_history(guest.real())) return true;
-  // A view that the program made of an argument is one of the argument's base, which takes no part.
+  // A view of an argument, made by the program, has the argument's base as its own base, which is no input proxy.
   const std::vector<at::Tensor> live = const_cast<Capture*>(this)->all_live();
   return std::any_of(live.begin(), live.end(), is_asked_for_history);
 }
@@ -65,7 +65,7 @@ void Capture::forget_inputs() {
   for (Storage& storage : storages_) storage.real.reset();
 }
 
-// Autograd has counted them while they were captured. Where the program is run, it counts them.
+// Autograd counted the writes during capture. A run of the program counts them again.
 void Capture::count_writes(int times) const {
   for (const Storage& storage : storages_) {
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined() || storage.real.is_inference())
@@ -77,7 +77,7 @@ void Capture::count_writes(int times) const {
   }
 }
 
-// With stand-ins that only the capture itself holds.
+// Includes proxy tensors which only the capture itself holds.
 std::vector<at::Tensor> Capture::all_live() {
   std::vector<at::Tensor> out;
   const std::lock_guard lock(live_mutex_);
@@ -87,7 +87,7 @@ std::vector<at::Tensor> Capture::all_live() {
 }
 
 std::vector<at::Tensor> Capture::held() {
-  std::unordered_map<TraceTensor*, int64_t> own;  // stand-ins: references that are the capture's
+  std::unordered_map<TraceTensor*, int64_t> own;  // references held by the capture, by proxy tensor
   for (const auto& [impl, stand_in] : lifted_) ++own[static_cast<TraceTensor*>(stand_in.unsafeGetTensorImpl())];
   for (const Guest& guest : guests_) ++own[guest.stand_in()];
   for (const Guest& wrapper : wrappers_) ++own[wrapper.stand_in()];
@@ -117,7 +117,7 @@ Captured Captured::for_one_run() const {
 
 namespace {
 
-// What a backward pass needs of a capture that was not compiled.
+// The state for a backward pass of an interpreted capture.
 struct Once {
   Once(Captured taken, std::vector<at::Tensor> real)
       : captured(std::move(taken)), inputs(std::move(real)), interpreter(captured, inputs) {}
@@ -127,7 +127,7 @@ struct Once {
   std::vector<at::Tensor> originals;  // of the inputs, with their history
 };
 
-// Passes that are recorded themselves; the sizes are those of this call.
+// Double-backward passes, at the sizes of this call.
 BackwardRun recorded_of(const std::shared_ptr<Once>& once, const std::vector<TangentLayout>& layouts) {
   const Captured& captured = once->captured;
   if (!captured.data_calls.empty() || !captured.backward->part.calls.empty()) return nullptr;
@@ -242,9 +242,9 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
     const std::vector<at::Tensor>& leaves = tensor->capture().own_leaves_;
     const bool is_leaf =
         std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
-    const bool is_callers = tensor->capture().is_callers(*tensor);  // a stand-in: views are of the tensor itself
+    const bool is_callers = tensor->capture().is_callers(*tensor);  // a proxy tensor: views refer to the tensor itself
     tensor->settle(real[i]);
-    if (is_asked_for_history(trace[i])) {  // autograd is at work on the one that it has
+    if (is_asked_for_history(trace[i])) {  // autograd is at work on the tensor's present history
       own_history.push_back(trace[i]);
     } else if (real[i].requires_grad() &&
                (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
@@ -256,7 +256,7 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
       own_history.push_back(trace[i]);
     }
   }
-  // Results that are views of each other are so still.
+  // Results which are views of each other remain so.
   for (const at::Tensor& t : trace)
     if (auto* view = torch::autograd::impl::get_view_autograd_meta(t);
         view != nullptr && view->has_bw_view() && !is_asked_for_history(t)) {
@@ -294,7 +294,7 @@ void Capture::flush(const std::string& why) {
   settle_written();
 }
 
-// Autograd's record of this very run stays in the histories of the caller's tensors that it wrote.
+// The autograd graph of this run stays in the histories of the caller's written tensors.
 void Capture::settle_written() const {
   std::vector<at::Tensor> written;
   for (const Storage& storage : storages_) {

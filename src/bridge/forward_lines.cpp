@@ -19,7 +19,7 @@ std::optional<uint32_t> ForwardLines::differentiated() const {
   const auto node = torch::autograd::get_current_node();
   if (node == nullptr || is_python_function(*node)) return std::nullopt;
   const uint64_t number = node->sequence_nr();
-  // Nodes without an operator of their own below them belong to the one before.
+  // A node without an operator of its own below it belongs to the previous operator.
   const auto after = std::upper_bound(lines_.begin(), lines_.end(), number,
                                       [](uint64_t n, const auto& line) { return n < line.first; });
   if (after == lines_.begin() || number == UINT64_MAX) return std::nullopt;

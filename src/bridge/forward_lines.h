@@ -1,4 +1,4 @@
-// Where operators stand in the user's program, told again by the backward pass that differentiates them.
+// The user's source lines of forward operators, reported again while the backward pass differentiates them.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@ namespace cresset::bridge {
 
 class ForwardLines {
  public:
-  // An operator of this location is met: the node that autograd has just made for it, if any, is known by it.
+  // Called for an operator of this location. Associates the location with the node which autograd has just made, if
+  // any.
   void note(uint32_t location);
 
-  // That of the operator which autograd's engine differentiates on this thread. Nothing where the engine is not at
-  // work, differentiates what was not met, or runs a function of Python's: that has lines of its own.
+  // The location of the operator which autograd's engine currently differentiates on this thread. nullopt: the engine
+  // is idle, the operator is unknown, or a Python function runs, which has lines of its own.
   std::optional<uint32_t> differentiated() const;
 
  private:
-  std::vector<std::pair<uint64_t, uint32_t>> lines_;  // autograd's number of the node, ascending; location
+  std::vector<std::pair<uint64_t, uint32_t>> lines_;  // sequence number of the autograd node, ascending; location
 };
 
 }  // namespace cresset::bridge

@@ -26,7 +26,7 @@ std::vector<bool> staying(const graph::Graph& graph, const std::vector<at::Tenso
   return fixed;
 }
 
-// What is made here outlives the call that makes it: in memory that is nobody's plan.
+// RAII: these values outlive the call which makes them, so they need memory outside of any plan.
 struct Apart {
   const PlaceResults own_memory;
   const c10::InferenceMode ordinary_tensors{false};
@@ -91,7 +91,7 @@ void FrozenWeights::refresh() {
   if (program_ != nullptr) {
     const Apart apart;
     const std::vector<at::Tensor> made = compute();
-    for (size_t v = 0; v < made.size(); ++v) values_[v].copy_(made[v]);  // where programs read them
+    for (size_t v = 0; v < made.size(); ++v) values_[v].copy_(made[v]);  // in place, where programs read them
   }
   packed_.clear();
   marks_ = std::move(now);

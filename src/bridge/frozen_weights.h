@@ -1,6 +1,6 @@
-// Constants that a program takes to stay as they are (driver::Options::freeze): what is computed from them alone
-// (passes/freeze.h), and how libraries want them laid out. Both are made again once one of them was written to, which
-// autograd's version counters tell.
+// Freezing: constants which a program assumes unchanged (driver::Options::freeze). This class keeps the values computed
+// from them alone (passes/freeze.h) and the packed layouts of libraries. A write to a frozen constant shows in
+// autograd's version counters; then everything is computed again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,22 +20,22 @@ namespace cresset::bridge {
 
 class FrozenWeights {
  public:
-  // Takes what is computed from such constants out of the graph, and adds the results to `constants`. nullptr: no
-  // constant can be taken to stay as it is. The graph must have no gradients.
+  // Takes the computations on frozen constants out of the graph and adds their results to `constants`. The graph must
+  // have no gradients. Returns nullptr if no constant can be frozen.
   static std::unique_ptr<FrozenWeights> freeze(graph::Graph& graph, std::vector<at::Tensor>& constants,
                                                const driver::Options& options);
 
-  // Before a call: computes again what is no longer so. Safe from several threads; weights that are written while
-  // another thread computes with them are as torn as they are in eager.
+  // Called before a call: recomputes outdated values. Thread safe. A weight written while another thread computes with
+  // it gives a torn result, as in eager mode.
   void refresh();
 
   bool contains(uint32_t constant) const { return constant >= fixed_.size() || fixed_[constant]; }
   size_t value_count() const { return values_.size(); }
   driver::Stats stats() const;
 
-  // A number that changes when what is packed must be packed again.
+  // A number which changes when packed layouts become outdated.
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
-  // One for each key: made by whoever asks first.
+  // The packed tensor of the key, made by `pack` at the first request.
   at::Tensor packed(const std::string& key, c10::function_ref<at::Tensor()> pack);
 
  private:
@@ -55,15 +55,15 @@ class FrozenWeights {
   std::unique_ptr<Executor> program_;  // nullptr: there is nothing to compute
   std::vector<at::Tensor> values_;
   std::mutex mutex_;
-  std::vector<Mark> marks_;  // of those that are fixed
+  std::vector<Mark> marks_;  // of the fixed constants
   std::unordered_map<std::string, at::Tensor> packed_;
   std::atomic<uint64_t> generation_ = 1;
 };
 
-// What a prepared call holds of one weight.
+// The packed layout of a single weight, held by a prepared call.
 class PackedWeight {
  public:
-  // `ask` asks frozen.packed(), where what is held is not what it would give.
+  // `ask` calls frozen.packed(); it is used when the held layout is outdated.
   const at::Tensor& get(const FrozenWeights& frozen, c10::function_ref<at::Tensor()> ask) {
     if (const uint64_t now = frozen.generation(); now != generation_) {
       packed_ = ask();

@@ -40,8 +40,9 @@ class WatchedGenerator final : public at::CPUGeneratorImpl {
  private:
   void before() const {
     Capture* capture = Capture::current();
-    if (capture == nullptr || capture->closed() || capture->recording > 0) return;  // the last: our own question
-    // torch's bindings hold the generator's lock here, which the recorded operators need.
+    // Recording: a request by cresset itself.
+    if (capture == nullptr || capture->closed() || capture->recording > 0) return;
+    // torch's bindings hold the generator's lock here, but the recorded operators need it.
     auto& mutex = const_cast<WatchedGenerator*>(this)->mutex_;
     const bool was_held = !mutex.try_lock();
     mutex.unlock();
@@ -57,7 +58,7 @@ at::Tensor get_state() {
   return generator.get_state();
 }
 
-// What has no result is no operator of a graph.
+// Returns an empty tensor, because a graph operator needs a result.
 at::Tensor set_state(const at::Tensor& state) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
@@ -65,7 +66,7 @@ at::Tensor set_state(const at::Tensor& state) {
   return at::empty({0}, at::kByte);
 }
 
-// Not by static initializers: a process may hold this library twice, in Python's module and in the one for C++.
+// No static initializers: a process may hold this library twice, in Python's module and in the C++ library.
 void register_operators() {
   if (c10::Dispatcher::singleton().findSchema({"cresset::get_rng_state", ""})) return;
   static auto* const library =
@@ -88,7 +89,7 @@ void watch_default_generator() {
     register_operators();
     const auto sample = c10::make_intrusive<WatchedGenerator>();
     auto* generator = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
-    if (typeid(*generator) != typeid(at::CPUGeneratorImpl)) return;  // somebody else's: left alone
+    if (typeid(*generator) != typeid(at::CPUGeneratorImpl)) return;  // another library's generator: left unchanged
     std::memcpy(static_cast<void*>(generator), static_cast<const void*>(sample.get()), sizeof(void*));
   });
 }

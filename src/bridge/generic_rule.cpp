@@ -27,8 +27,8 @@ bool has_meta_kernel(const c10::OperatorHandle& handle) {
          handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
-// Operators that have no meta kernel, or whose meta kernels give other sizes, strides or dtypes than their kernels do:
-// these are run, on zeros.
+// Operators without a meta kernel, or with a meta kernel whose sizes, strides or dtypes differ from the real kernel's.
+// These operators run on zeros.
 bool must_run(std::string_view name) {
   static constexpr std::array<std::string_view, 18> kNames = {"aten::_fft_r2c",
                                                               "aten::_fft_c2r",
@@ -48,7 +48,8 @@ bool must_run(std::string_view name) {
                                                               "aten::histogram.bin_ct",
                                                               "aten::pow.Scalar",
                                                               "aten::angle"};
-  if (name == "aten::mkldnn_rnn_layer") return at::GradMode::is_enabled();  // then it gives what its backward needs
+  // In training it returns the values for its backward pass.
+  if (name == "aten::mkldnn_rnn_layer") return at::GradMode::is_enabled();
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
@@ -66,9 +67,9 @@ c10::OperatorHandle checked_operator(graph::OpId op) {
   return *handle;
 }
 
-// Of these, the ones whose sizes and strides follow from a few observed calls as well as from meta kernels. The others
-// give sizes that contents decide, or write to their arguments. (Bags' sizes follow from the numbers of indices and
-// offsets, whatever these are.)
+// Operators among them whose sizes and strides follow from a few runs as well as from meta kernels. The remaining
+// operators have data-dependent sizes or write to their arguments. (Sizes of embedding bags follow from the numbers of
+// indices and offsets, whatever their values.)
 bool may_run_often(std::string_view name) {
   return name.starts_with("aten::_fft_") || name.starts_with("aten::multi") ||
          name.starts_with("aten::_embedding_bag") || name == "aten::angle" || name == "aten::max_unpool2d" ||
@@ -83,13 +84,14 @@ class MetaCall {
       : capture_(capture), handle_(checked_operator(op)), args_(args), op_(op) {
     gather();
     on_meta_ = !must_run(graph::op_name(op)) && !runs_for_sizes(capture_, handle_, args_, device_);
-    // The rank of a matrix of zeros is none: what linear algebra gives of one is no general result.
+    // A matrix of zeros has rank 0, so linear algebra on zeros gives no general result: ones are used.
     const bool of_matrices = graph::op_name(op).starts_with("aten::linalg_") && !must_run(graph::op_name(op));
     on_ones_ = !on_meta_ && (of_matrices || takes_pivots(handle_));
   }
 
-  const std::vector<ExprId>& sizes() const { return sizes_; }  // distinct, simplified: all that the call depends on
-  void gather() {                                              // them, as what is known now simplifies them
+  // Distinct, simplified: all sizes on which the call depends.
+  const std::vector<ExprId>& sizes() const { return sizes_; }
+  void gather() {  // collects sizes_, simplified with present knowledge
     sizes_.clear();
     for (const graph::Arg& arg : args_) {
       if (const auto* value = std::get_if<graph::ValueId>(&arg)) add_tensor(*value);
@@ -104,14 +106,14 @@ class MetaCall {
   }
   const graph::Device& device() const { return device_; }
   bool is_on_trust() const { return !on_meta_ && !must_run(graph::op_name(op_)) && trusts_in_sizes(handle_); }
-  // After the operator, run for its sizes, refused zeros: run on ones and identity matrices, then its meta kernel.
-  // False: no other way is left.
+  // Called after the operator refused zeros: tries ones and identity matrices, then the meta kernel. Returns false when
+  // no alternative is left.
   bool turn_to_another_way() {
     if (on_meta_ || must_run(graph::op_name(op_))) return false;
     on_meta_ = std::exchange(on_ones_, true);
     return true;
   }
-  // Its results. Raises what the meta kernel raises for sizes that it rejects.
+  // Returns the results. Raises exceptions of the meta kernel for sizes which it rejects.
   Tensors run(const std::function<int64_t(ExprId)>& value) const {
     check_affordable(value);
     std::unordered_map<graph::ValueId, at::Tensor> made;
@@ -119,7 +121,8 @@ class MetaCall {
       if (const auto known = made.find(id); known != made.end()) return known->second;
       if (is_number(id))
         return made[id] =
-                   capture_.constant(capture_.graph().value(id));  // as a Python number comes, also beside meta tensors
+                   // As a wrapped Python number, also beside meta tensors.
+               capture_.constant(capture_.graph().value(id));
       const graph::TensorType& type = capture_.graph().type(id);
       std::vector<int64_t> sizes, strides;
       for (const ExprId e : type.sizes) sizes.push_back(value(e));
@@ -135,7 +138,7 @@ class MetaCall {
         continue;
       }
       stack.push_back(to_torch(args_[i], type, tensor, value));
-      // A factory's device argument left open means CPU here, and meta for the inference of its result.
+      // An absent device argument of a factory means CPU here, and meta for the inference of its result.
       if (on_meta_ && type == ArgType::Device && stack.back().isNone()) stack.back() = c10::Device(c10::kMeta);
     }
     check_memory(stack);
@@ -154,13 +157,13 @@ class MetaCall {
     }
     return out;
   }
-  uint64_t absent() const { return absent_; }  // results, by position, that the last run did not give
+  uint64_t absent() const { return absent_; }  // bit mask of results, by position, missing in the last run
 
  private:
   void call(torch::jit::Stack& stack) const {
     const Capture::StepAside aside;
     if (on_meta_) return handle_.callBoxed(stack);
-    const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);  // as where programs run
+    const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);  // as in programs
     if (!is_random(op_)) return handle_.callBoxed(stack);
     const SavedGenerator before;
     try {
@@ -172,15 +175,14 @@ class MetaCall {
     before.restore();
   }
 
-  // An inverse transform is taken of a spectrum that its caller gave the right length: the kernel trusts in that.
+  // The kernel of an inverse transform does not validate the length of the spectrum.
   void check_memory(const std::vector<c10::IValue>& stack) const {
     if (on_meta_ || handle_.schema().name() != "aten::_fft_c2r") return;
     const int64_t last = stack[1].toIntVector().back(), length = stack[3].toInt();
     TORCH_CHECK(length >= 1 && stack[0].toTensor().size(last) == length / 2 + 1, "a spectrum of another length");
   }
 
-  // An operator that is run takes what its tensors have elements: choices of sizes far above the caller's are not
-  // tried.
+  // Limits the work of an operator which runs for real: sizes far above the caller's are not tried.
   void check_affordable(const std::function<int64_t(ExprId)>& value) const {
     if (on_meta_) return;
     if (!must_run(graph::op_name(op_))) {
@@ -196,15 +198,15 @@ class MetaCall {
       for (const ExprId e : capture_.graph().type(*id).sizes) here *= static_cast<double>(value(e));
       elements += here;
     }
-    if (!most_elements_) most_elements_ = std::max(kMuch, 4 * elements);  // the first run is of the caller's sizes
+    if (!most_elements_) most_elements_ = std::max(kMuch, 4 * elements);  // the first run uses the caller's sizes
     TORCH_CHECK(elements <= *most_elements_, "a choice of sizes that would take too much memory");
   }
 
-  // Results that the meta kernel gives and no other does.
+  // Results which only the meta kernel returns.
   uint64_t never_given() const {
     if (const uint64_t unwanted = unwanted_results(handle_.schema(), args_)) return unwanted;
     const std::string& name = handle_.schema().name();
-    // What its backward needs, by the mode and not by `train`.
+    // The values for its backward pass depend on the grad mode, not on `train`.
     if (name == "aten::mkldnn_rnn_layer") return at::GradMode::is_enabled() ? 0 : 1u << 3;
     if (name != "aten::_native_multi_head_attention") return 0;
     const std::optional<int> position = handle_.schema().argumentIndexWithName("need_weights");
@@ -220,7 +222,7 @@ class MetaCall {
     if (on_ones_ && made.dim() >= 2) made.diagonal(0, -2, -1).fill_(1);
     return made;
   }
-  // A Python number that came as a tensor: it takes no part in promotion within its category.
+  // Whether the tensor wraps a Python number, which does not promote dtypes within its category.
   bool is_number(graph::ValueId id) const {
     const graph::Value& value = capture_.graph().value(id);
     return value.kind == graph::Value::Kind::Constant &&
@@ -268,8 +270,8 @@ int64_t pin(Capture& capture, ExprId e) {
   return *value;
 }
 
-thread_local std::unordered_set<std::string>* unpredictable = nullptr;  // of the function at work
-std::mutex unpredictable_mutex;                                         // of all: threads may share a function
+thread_local std::unordered_set<std::string>* unpredictable = nullptr;  // of the running function
+std::mutex unpredictable_mutex;  // for all functions: threads may share a function
 
 class GenericRule {
  public:
@@ -300,7 +302,7 @@ class GenericRule {
     if (observed.other_count) return run_pinning(deciding_the_count(predictor, base.size()));
     for (size_t i = 0; i < observed.taken.size(); ++i)
       predictor.observe(observed.taken[i], numbers(observed.results[i]));
-    // The size of a weight, say: at other sizes of the argument there would be nothing to observe.
+    // Specializes sizes such as a weight's: the operator accepts no other values of them, so nothing can be observed.
     if (const std::vector<sym::VarId> needed = predictor.never_moved(); !observed.all_moved && !needed.empty()) {
       std::vector<ExprId> symbols;
       for (const sym::VarId var : needed) symbols.push_back(capture_.env().pool().var(var));
@@ -319,7 +321,7 @@ class GenericRule {
     for (const ExprId e : sizes) pin(capture_, e);
     return run_again();
   }
-  std::vector<graph::TensorType> run_again() {  // something more is known of the sizes
+  std::vector<graph::TensorType> run_again() {  // after new knowledge about the sizes
     call_.gather();
     return run();
   }
@@ -328,13 +330,13 @@ class GenericRule {
   enum class Layout : uint8_t { Contiguous, ChannelsLast };
   using Geometry = std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>>;  // sizes, strides of results
   struct Observed {
-    std::vector<SizePredictor::Point> taken;  // the operator's results for which are known
+    std::vector<SizePredictor::Point> taken;  // points which the operator accepted
     std::vector<Geometry> results;
     bool all_moved = false;
-    bool other_count = false;  // of results
+    bool other_count = false;  // another number of results
   };
 
-  // Nothing where the operator rejects such sizes.
+  // nullopt: the operator rejects these sizes.
   std::optional<Tensors> results_at(const SizePredictor& predictor, const SizePredictor::Point& point) const {
     try {
       return call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
@@ -346,7 +348,7 @@ class GenericRule {
   void observe(const SizePredictor& predictor, const SizePredictor::Point& point, const Geometry& here,
                Observed& observed) {
     const std::optional<Tensors> there = results_at(predictor, point);
-    if (!there) return;  // which says nothing about other sizes
+    if (!there) return;  // a rejection says nothing about other sizes
     observed.other_count = observed.other_count || there->size() != here.size();
     if (observed.other_count) return;
     look_whether_dense(*there);
@@ -356,7 +358,7 @@ class GenericRule {
         observed.all_moved || (predictor.moves_all(point) && tells_strides(here, observed.results.back()));
   }
 
-  // Sizes that say how many results there are: those that do so alone, else all.
+  // Sizes which decide the number of results: those with an effect alone, else all.
   std::vector<ExprId> deciding_the_count(const SizePredictor& predictor, size_t count) const {
     std::vector<ExprId> alone, all;
     for (const sym::VarId var : predictor.symbols()) {
@@ -372,8 +374,8 @@ class GenericRule {
     return alone.empty() ? all : alone;
   }
 
-  // Sizes that the operator takes only if they are the same, or that it broadcasts where they are not: from now on they
-  // are the same.
+  // Finds sizes which the operator accepts only when they are equal, or broadcasts otherwise, and guards them to be
+  // equal.
   bool found_equal(const SizePredictor& predictor, const std::vector<SizePredictor::Point>& taken) {
     for (const std::vector<sym::VarId>& vars : predictor.perhaps_equal(taken)) {
       const std::vector<SizePredictor::Point> points = predictor.points_moving(vars);
@@ -391,8 +393,7 @@ class GenericRule {
     return false;
   }
 
-  // Strides that are always those of contiguous tensors, or of ones with channels last, are not to be found out: they
-  // follow from the sizes.
+  // Strides which are always contiguous, or always channels last, need no observation: they follow from the sizes.
   void look_whether_dense(const Tensors& tensors) {
     for (size_t i = 0; i < std::min(dense_.size(), tensors.size()); ++i)
       std::erase_if(dense_[i], [&](Layout layout) {
@@ -419,7 +420,7 @@ class GenericRule {
     return strides;
   }
 
-  // Strides at sizes of 0 and 1 say nothing about others: what varies must be seen larger.
+  // Strides at sizes of 0 and 1 say nothing about other sizes: a varying size must be observed above 1.
   static bool tells_strides(const Geometry& at_hints, const Geometry& there) {
     for (size_t i = 0; i < std::min(at_hints.size(), there.size()); ++i) {
       const std::vector<int64_t>&sizes = there[i].first, &before = at_hints[i].first;
@@ -460,7 +461,7 @@ class GenericRule {
     }
   }
 
-  // What the operator says about sizes that stand for those that data gives is not about the caller's.
+  // An error of the operator for a guessed data-dependent size is no error for the caller's data.
   Tensors at_hints(const SizePredictor& predictor) {
     try {
       return called([&](ExprId e) { return predictor.value(predictor.hints(), e).value(); });
@@ -497,7 +498,7 @@ class GenericRule {
   Capture& capture_;
   MetaCall call_;
   bool exact_;
-  std::vector<std::vector<Layout>> dense_;  // by result: those of which it may always have the strides
+  std::vector<std::vector<Layout>> dense_;  // by result: the layouts which it may always have
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ using graph::Arg;
 using graph::ValueId;
 using Ref = FloatExpr::Ref;
 
-constexpr int kMostSteps = 64;  // operators looked through for one number
+constexpr int kMostSteps = 64;  // limit on operators visited for a number
 
 class Walk {
  public:
@@ -42,8 +42,8 @@ class Walk {
   int steps_ = 0;
 };
 
-// What tensors compute of whole numbers and truth values that doubles hold. One that no double holds is no number
-// (NaN), and neither is what comes of it.
+// Tensor arithmetic on whole numbers and bools within the range of exact doubles. A number outside this range becomes
+// NaN, and so do all results computed from it.
 namespace whole {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -108,13 +108,13 @@ const FloatOp kSubtractFrom{[](double a, double b) { return b - a; }, "rsub"};
 struct Rule {
   enum class In : uint8_t {
     Result,   // both operands are converted to the result's dtype first
-    Whole,    // the same, where that is an integer
+    Whole,    // the same, for an integer result dtype
     Operands  // compared in the dtype of the operands
   };
-  const FloatOp* op = nullptr;            // of both operands, or of one; nullptr: the operand itself
+  const FloatOp* op = nullptr;            // of two operands, or of a single operand; nullptr: the operand itself
   bool is_unary = false, scales = false;  // scales: by a third argument
   In in = In::Result;
-  std::string_view mode{};  // that the third argument names
+  std::string_view mode{};  // required value of the third argument
 };
 
 const Rule* rule_of(const graph::Node& node) {
@@ -200,8 +200,8 @@ bool Walk::is_one(const Arg& arg) const {
   return number != nullptr && graph_.pool().is_const(*number, 1);
 }
 
-// Sums, products, quotients and roots of f32 that f64 computes round to what f32 computes (Figueroa, "When is double
-// rounding innocuous?", 1995).
+// Sums, products, quotients and roots of f32, computed in f64 and rounded, equal the results computed in f32 (Figueroa,
+// "When is double rounding innocuous?", 1995).
 Ref Walk::rounded(Ref number, DType from, DType to) {
   if (number == nullptr || from == to || to == DType::F64) return number;
   if (to == DType::F32) return FloatExpr::make(float_ops::kSingle, number, number);
@@ -236,8 +236,8 @@ Ref Walk::operand(const Arg& arg, DType in) {
   return hint ? rounded(FloatExpr::of_sizes(static_cast<double>(*hint), *whole, {}, 1), DType::I64, in) : nullptr;
 }
 
-// The dtype in which tensors of these dtypes, or a tensor and a number, are compared: floats win over whole numbers.
-// nullopt where that takes more to tell.
+// The dtype in which two tensors, or a tensor and a number, are compared: floats win over whole numbers. nullopt: more
+// difficult cases.
 std::optional<DType> Walk::compared_in(const graph::Node& node) const {
   std::optional<DType> floats, wholes;
   bool is_mixed = false, by_float = false;

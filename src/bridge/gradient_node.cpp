@@ -1,4 +1,4 @@
-// The nodes of autograd's that stand for a compiled call.
+// The autograd nodes of a compiled call.
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -20,7 +20,8 @@ namespace {
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
-// What a compiled program can take. Others: several tangents in one, those of torch.func's levels, of subclasses.
+// Whether a compiled program can take the tangent. Batched tangents, tangents of torch.func's levels and tangents of
+// subclasses are not plain.
 bool is_plain(const at::Tensor& tangent, const TangentLayout& layout) {
   using c10::DispatchKey;
   constexpr c10::DispatchKeySet kWrappers({DispatchKey::Batched, DispatchKey::FuncTorchBatched,
@@ -31,12 +32,13 @@ bool is_plain(const at::Tensor& tangent, const TangentLayout& layout) {
          !tangent.unsafeGetTensorImpl()->is_python_dispatch();
 }
 
-// Gradients of results, as the backward program takes them.
+// Converts gradients of results to the layouts of the backward program.
 at::Tensor laid_out(const at::Tensor& tangent, const TangentLayout& layout) {
   const auto make = [&] {
     const auto options = at::dtype(layout.dtype).device(layout.device);
     if (is_plain(tangent, layout)) return at::empty_strided(layout.sizes, layout.strides, options);
-    return tangent.new_empty_strided(layout.sizes, layout.strides, options);  // as many elements as it stands for
+    // Of a batch, with an element for each of its tensors.
+    return tangent.new_empty_strided(layout.sizes, layout.strides, options);
   };
   if (!tangent.defined()) return {};
   bool as_promised = tangent.scalar_type() == layout.dtype && !tangent.is_conj() && !tangent.is_neg() &&
@@ -77,7 +79,7 @@ struct Runs : BackwardRuns {
   bool reentrant = false;  // Backward::reentrant
   bool gone() const { return compiled == nullptr; }
   void release() { compiled = recorded = arriving = nullptr; }
-  // plain: whether all tangents are.
+  // plain: whether all tangents are plain.
   BackwardRun& chosen(bool plain) {
     TORCH_CHECK(!reentrant || torch::autograd::Engine::get_default_engine().is_checkpoint_valid(),
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
@@ -98,8 +100,8 @@ struct Runs : BackwardRuns {
   }
 };
 
-// Where every result leads to every leaf, through the same nodes that hold tensors: one node. Where there are none
-// such, passes can be done again.
+// The single node of a call in which every result leads to every leaf, through the same nodes with saved tensors.
+// Without nodes of this kind, passes can be repeated.
 class CompiledBackward final : public Node {
  public:
   CompiledBackward(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, bool again,
@@ -130,7 +132,8 @@ class CompiledBackward final : public Node {
   }
 
  private:
-  // What the pass works with. The last pass alone holds it, so that it can let go of it piece by piece.
+  // The program and saved tensors of a pass. Only the last pass owns them exclusively, so it can release them step by
+  // step.
   std::pair<BackwardRun, std::vector<at::Tensor>> take(bool plain) {
     const bool again = again_ || torch::autograd::get_current_graph_task_keep_graph();
     const std::lock_guard lock(mutex_);
@@ -150,15 +153,18 @@ class CompiledBackward final : public Node {
   Runs runs_;
 };
 
-// Otherwise a node for each root, which only takes its tangent, with an edge to the node of each group of leaves that
-// it leads to: so autograd goes where it would go without us, and a leaf that no tangent leads to gets no gradient. The
-// first of the latter to run computes the gradients of all groups that this pass will ask for. They were made before
-// whatever came of the results, and autograd runs what was made last first: all tangents have arrived by then. One that
-// comes later all the same (from another device's thread) is computed with by itself, and the sums are as they must be.
+// The nodes of any other call. Each root has a node which only takes the tangent. Its edges lead to the nodes of the
+// leaf groups reachable from the root. Autograd thus takes the same paths as in eager mode, and a leaf reached by no
+// tangent gets no gradient.
 //
-// A root that another one was computed from has an edge from that one's node. What arrives there is a part of what the
-// leaves are given already, so nothing is said of it, unless somebody asks: the pass is for it, or it has hooks. Then
-// it is computed apart, and taken off what the root's own node is given: what hooks have changed is left.
+// The first group node of a pass computes the gradients of all groups which the pass requests. The group nodes are
+// older than any consumer of the results, and autograd runs the newest nodes first. Therefore all tangents have arrived
+// by then. A late tangent (from another device's thread) is computed separately, and the sums are still right.
+//
+// An intermediate output (`Backward::Passed`) has an edge from each root computed from it. The gradient on this edge is
+// already part of the leaves' gradients, so it normally stays undefined. It is computed when the pass requests it or
+// the output has hooks. The output's own node then subtracts it from the arriving gradient; changes made by hooks
+// remain.
 class JointBackward {
  public:
   JointBackward(std::vector<TangentLayout> layouts, const Backward& backward, std::vector<Backward::Passed> passed,
@@ -175,11 +181,11 @@ class JointBackward {
         saved_(std::move(saved)),
         runs_(std::move(runs)) {}
 
-  // Looked up among the nodes of a pass, never followed.
+  // Only looked up among the nodes of a pass, never dereferenced.
   std::vector<Node*> root_nodes, leaf_nodes;
   const std::vector<Backward::Passed> passed;
 
-  // Of what a root was given in this pass, what others have not given it.
+  // The root's tangent in this pass, without the gradients given on by the roots computed from it.
   at::Tensor own_part(size_t root, at::Tensor tangent) {
     if (passed.empty()) return tangent;
     const at::Tensor given = std::exchange(current_pass().given_on[root], {});
@@ -189,7 +195,7 @@ class JointBackward {
     return at::where(given.isfinite(), rest, at::zeros_like(rest));
   }
 
-  // What this tangent of the root gives the passed roots that ask, in their order.
+  // The parts of this root's tangent which arrive at the intermediate outputs with a request, in their order.
   std::vector<at::Tensor> give_on(size_t root, const at::Tensor& tangent) {
     std::vector<at::Tensor> out(passed.size()), arriving;
     const bool adds_up = linear_ || std::none_of(passed.begin(), passed.end(),
@@ -207,7 +213,8 @@ class JointBackward {
   }
 
   void take_tangent(size_t root, at::Tensor tangent) {
-    if (std::none_of(leaf_nodes.begin(), leaf_nodes.end(), takes_part)) return;  // the pass is for a passed root
+    // The pass is for an intermediate output.
+    if (std::none_of(leaf_nodes.begin(), leaf_nodes.end(), takes_part)) return;
     Pass& pass = current_pass();
     pass.arrived[root] = true;
     pass.is_new |= tangent.defined();
@@ -227,7 +234,7 @@ class JointBackward {
     return out;
   }
 
-  // Nobody will ask for the gradients of this group again.
+  // Called when no pass can request the gradients of this group any more.
   void release(size_t group) {
     const std::lock_guard lock(mutex_);
     released_[group] = true;
@@ -239,11 +246,11 @@ class JointBackward {
  private:
   struct Pass {
     int id;
-    std::vector<at::Tensor> tangents;  // that nothing was computed with yet
-    std::vector<bool> arrived, done;   // per root, per group
-    std::vector<at::Tensor> given_on;  // per root: what others have given it
-    std::vector<at::Tensor> given_by;  // per root: what it has given others something of,
-    std::vector<at::Tensor> arriving;  // and per passed root what all of these give it
+    std::vector<at::Tensor> tangents;  // tangents which are not yet processed
+    std::vector<bool> arrived, done;   // by root; by group
+    std::vector<at::Tensor> given_on;  // by root: gradient given on by the roots computed from it
+    std::vector<at::Tensor> given_by;  // by root: the tangent whose gradients were given on,
+    std::vector<at::Tensor> arriving;  // and by intermediate output: the total given on
     std::vector<at::Tensor> gradients;
     bool is_new = false;
   };
@@ -264,7 +271,7 @@ class JointBackward {
     return pass;
   }
 
-  // Of one that no group will end.
+  // Drops the pass when no group node will end it.
   void drop_idle_pass() {
     if (std::any_of(leaf_nodes.begin(), leaf_nodes.end(), takes_part)) return;
     const int id = torch::autograd::get_current_graph_task_id();
@@ -279,7 +286,8 @@ class JointBackward {
     return arriving_from(std::move(tangents));
   }
 
-  // A function of Python's need not be linear: what this root adds to what those before it have given.
+  // The part which this root adds to the earlier roots' total. A Python function need not be linear, so totals are
+  // subtracted.
   std::vector<at::Tensor> added_by(size_t root, const at::Tensor& tangent) {
     Pass& pass = current_pass();
     pass.given_by[root] = laid_out(tangent, layouts_[root]);
@@ -311,7 +319,7 @@ class JointBackward {
     return run(std::move(tangents), std::move(saved));
   }
 
-  // Whether somebody sees the gradient of what the node is of.
+  // Whether the node's gradient is observed: the pass captures it, or hooks see it.
   static bool asks(Node* node) {
     const auto& chosen = *torch::autograd::get_current_graph_task_exec_info();
     const auto found = chosen.find(node);
@@ -320,14 +328,14 @@ class JointBackward {
     return (found != chosen.end() && found->second.captures_ != nullptr) || (has_hooks && takes_part(node));
   }
 
-  // Not only its gradient is wanted.
+  // Whether the pass runs the node, rather than only capturing its gradient.
   static bool runs(Node* node) {
     const auto& chosen = *torch::autograd::get_current_graph_task_exec_info();
     const auto found = chosen.find(node);
     return chosen.empty() || (found != chosen.end() && found->second.needed_);
   }
 
-  // Whether the pass in progress runs the node.
+  // Whether the current pass runs the node or captures its gradient.
   static bool takes_part(Node* node) {
     if (!torch::autograd::get_current_graph_task_nodes_in_graph()->contains(node)) return false;
     const auto& chosen = *torch::autograd::get_current_graph_task_exec_info();
@@ -359,7 +367,7 @@ class JointBackward {
     }
   }
 
-  // Of what was saved, on the way from the tangents that there are to the leaves that are wanted.
+  // The saved tensors which are read between the defined tangents and the wanted leaves.
   std::vector<bool> what_is_read(const Pass& pass, const std::vector<bool>& wanted) const {
     std::vector<bool> read;
     for (size_t g = 0; use_ != nullptr && use_->is_known() && g < groups_.size(); ++g)
@@ -373,7 +381,8 @@ class JointBackward {
     return read;
   }
 
-  // What the pass goes through lets go of its tensors, as in eager: another one cannot go there.
+  // The nodes on the way of a pass release their saved tensors, as in eager mode, so no later pass can take the same
+  // way.
   void spend(const Pass& pass, const std::vector<bool>& wanted) {
     const bool keep = torch::autograd::get_current_graph_task_keep_graph();
     const std::lock_guard lock(mutex_);
@@ -393,7 +402,8 @@ class JointBackward {
     return false;
   }
 
-  // Whether no later one can come: then this run alone holds what was saved, and lets go of it piece by piece.
+  // Whether no later pass is possible. If so, this run owns the saved tensors exclusively and releases them step by
+  // step.
   bool is_last(const Pass& pass, const std::vector<bool>& wanted) {
     if (torch::autograd::get_current_graph_task_keep_graph()) return false;
     for (size_t i = 0; i < root_nodes.size(); ++i)
@@ -423,15 +433,15 @@ class JointBackward {
   const std::vector<Backward::Group> groups_;
   const std::vector<Backward::Holder> holders_;
   static constexpr int kNoPass = -1;
-  std::vector<int> spent_by_;                  // per holder: the pass
+  std::vector<int> spent_by_;                  // by holder: the pass which used it
   const std::shared_ptr<const SavedUse> use_;  // nullptr: not known
   std::vector<bool> released_;
-  std::list<Pass> passes_;  // an entry is its own pass's alone
+  std::list<Pass> passes_;  // an entry belongs to a single pass
   SavedTensors saved_;
   Runs runs_;
 };
 
-// The leaves of a group.
+// The node of a group of leaves.
 class GroupBackward final : public Node {
  public:
   GroupBackward(torch::autograd::edge_list&& edges, std::shared_ptr<JointBackward> joint, size_t group)
@@ -450,7 +460,7 @@ class GroupBackward final : public Node {
   const size_t group_;
 };
 
-// edges: to as many groups, then to passed roots.
+// edges: first to the groups, then to intermediate outputs.
 class RootBackward final : public Node {
  public:
   RootBackward(torch::autograd::edge_list&& edges, std::shared_ptr<JointBackward> joint, size_t root, size_t groups)
@@ -495,8 +505,8 @@ uint32_t version_of(const at::Tensor& t) {
 }
 
 void SavedTensors::add(const at::Tensor& t) {
-  // The same memory and version counter, no history: nothing refers back to the node. Not by detach(): a piece may end
-  // inside of an operator, below where that shares the counter.
+  // An alias with the same memory and version counter, but without history: it must not refer back to the node.
+  // detach() is unsuitable: a segment may end inside of an operator, where detach() does not share the counter.
   const c10::TensorImpl* impl = t.unsafeGetTensorImpl();
   tensors.push_back(t.is_inference()
                         ? t.detach()
@@ -524,7 +534,8 @@ void set_root(const at::Tensor& root, const NodePtr& node, bool is_written) {
     torch::autograd::set_history(root, node);
 }
 
-// Roots in an order in which nodes can have edges to those of others: one that leads to another is passed by fewer.
+// Orders roots so that a node exists before the nodes with edges to it. If a root is computed from another root, fewer
+// roots are computed from the former.
 std::vector<size_t> passed_first(const std::vector<Backward::Passed>& passed, size_t count) {
   std::vector<size_t> order(count), by(count);
   for (const Backward::Passed& p : passed) by[p.root] = p.from.size();
@@ -544,7 +555,7 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
   for (const at::Tensor& leaf : leaves) edges.push_back(torch::autograd::impl::gradient_edge(leaf));
   std::vector<Backward::Passed> passed = given.arriving != nullptr ? backward.passed : std::vector<Backward::Passed>();
   for (Backward::Passed& p : passed)
-    if (p.root >= fresh) p.from.clear();  // one that is written has the history that autograd makes
+    if (p.root >= fresh) p.from.clear();  // autograd itself makes the history of a written tensor
   Runs runs{std::move(given), backward.reentrant};
   if (groups.empty()) {
     const NodePtr node = make_node<CompiledBackward>(std::move(edges), std::move(layouts), backward.holders.empty(),
@@ -559,7 +570,7 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
     edge_list of_group;
     for (const uint32_t leaf : groups[g].leaves) of_group.push_back(edges[leaf]);
     const NodePtr node = make_node<GroupBackward>(std::move(of_group), joint, g);
-    node->add_input_metadata(roots[groups[g].roots.front()]);  // its device's thread runs the node
+    node->add_input_metadata(roots[groups[g].roots.front()]);  // a thread of its device runs the node
     joint->leaf_nodes.push_back(&*node);
     for (const uint32_t root : groups[g].roots) of_roots[root].emplace_back(node, 0);
   }

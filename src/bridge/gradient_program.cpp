@@ -25,8 +25,8 @@ class GradientProgram::Builder {
       changing_.insert(m.is_constant ? forward.constants[m.input] : forward.inputs[m.input]);
   }
 
-  // The backward program. `given`: what it is given after the tangents; inputs of the call or outputs of `forward`,
-  // to which what is missing is added.
+  // Returns the backward program. `given` receives the inputs after the tangents: inputs of the call, or outputs of
+  // `forward`. Missing outputs are added to `forward`.
   std::unique_ptr<graph::Graph> split(std::vector<Given>& given) {
     std::vector<graph::ValueId> needed;
     for (const graph::ValueId v : used_from_outside(forward_, backward_.part))
@@ -53,9 +53,9 @@ class GradientProgram::Builder {
     return out;
   }
 
-  std::vector<graph::ValueId> saved;  // what is given, of the joint graph
+  std::vector<graph::ValueId> saved;  // values of the joint graph behind `given`
 
-  // A gradient that is a tangent, or something of the caller's: its position among the inputs of the program.
+  // The program's input for a gradient which is itself a tangent or a tensor of the caller.
   uint32_t place_of_input(uint32_t position, std::vector<Given>& given, graph::Graph& out) const {
     for (uint32_t i = 0; i < backward_.tangents.size(); ++i)
       if (forward_.value(backward_.tangents[i]).result == position) return i;
@@ -70,7 +70,7 @@ class GradientProgram::Builder {
     return at;
   }
 
-  // The calls in it whose results have sizes that data gives. To be asked last: their results are its last inputs.
+  // Takes the calls with data-dependent result sizes. Must be called last: their results become the last inputs.
   std::vector<DataDependentCall> take_calls(graph::Graph& out, std::vector<SymbolBinding>& symbols) {
     for (SymbolBinding& s : symbols) s.source.kind = runtime::SymbolSource::Kind::IntArgument;
     for (DataDependentCall& call : calls_)
@@ -89,8 +89,8 @@ class GradientProgram::Builder {
   }
 
  private:
-  // What the caller may write to between the two passes, as far as eager lets it: tensors of which no gradients are
-  // wanted (data, buffers), unless eager's formulas read them, or views of them.
+  // Notes tensors which the caller may write between forward and backward pass, in eager mode's limits. These tensors
+  // (data, buffers) require no gradients, and no formula of eager mode reads them or their views.
   void note_changing(const std::vector<graph::ValueId>& needed) {
     std::unordered_set<graph::ValueId> read;
     for (const graph::ValueId v : needed) read.insert(passes::memory_of(forward_, v));
@@ -132,7 +132,7 @@ class GradientProgram::Builder {
 
 namespace {
 
-// Sizes that the backward program works with: what is made of data must not be dropped from the forward one.
+// Sizes in the backward program: the forward program must keep the calls which make them.
 std::vector<sym::ExprId> numbers_in(const graph::Graph& graph) {
   std::vector<sym::ExprId> out;
   for (const graph::NodeId id : graph.order) {
@@ -149,7 +149,7 @@ std::vector<sym::ExprId> numbers_in(const graph::Graph& graph) {
   return out;
 }
 
-// Constants that are mentioned, by position.
+// Positions of the constants which the graph mentions.
 std::vector<uint32_t> constants_in(const graph::Graph& graph) {
   std::unordered_set<graph::ValueId> used(graph.outputs.begin(), graph.outputs.end());
   for (const graph::NodeId id : graph.order)
@@ -279,7 +279,7 @@ std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> input
       if (!given[i]) inputs[i] = zeros(layouts[i]);
   }
   if (staged == nullptr && part == nullptr) std::call_once(generated, [this] { generate(); });
-  std::vector<at::Tensor> returned(inputs.size());  // gradients that are inputs
+  std::vector<at::Tensor> returned(inputs.size());  // gradients which are inputs
   for (size_t i = 0; i < gradients.size(); ++i)
     if (const OutputSpec& spec = gradients.spec(i); spec.kind == OutputSpec::Kind::Input)
       returned[spec.position] = inputs[spec.position];
@@ -332,15 +332,15 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
   runs.compiled = [code = code_, given, layouts, live,
                    values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
                       std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
-    kept.resize(given);  // the program has its constants
+    kept.resize(given);  // the program holds its constants itself
     for (const Code::Written& w : live) tangents.push_back(w.tensor);
     for (at::Tensor& t : kept) tangents.push_back(std::move(t));
     return code->run(std::move(tangents), layouts, values, live);
   };
   set_gradients(roots, roots.size() - written.size(), leaves, *backward_, layouts, std::move(saved), use_,
                 std::move(runs));
-  // Views were made below autograd, so that a root that is one by itself is none to it. Others are, of roots with their
-  // history, and of what has none yet: a later write may give it one.
+  // Views were made below autograd, so a view which is a root by itself is no view for autograd. Every other view is
+  // recorded here: a view of a root with its history, and a view of memory which may get a history by a later write.
   c10::SmallVector<uint32_t, 8> alone;
   for (size_t i = 0; i < backward_->roots.size(); ++i)
     if (backward_->roots[i].home == OutputSpec::Kind::GraphOutput && !shared_roots_[i])

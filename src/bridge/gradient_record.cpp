@@ -1,4 +1,4 @@
-// The backward part of a capture: autograd's record, run once on trace tensors.
+// The backward subgraph of a capture: the autograd graph, run once on trace tensors.
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -23,13 +23,13 @@ namespace {
 using torch::autograd::Edge;
 using torch::autograd::Node;
 
-// By name: libtorch_python does not export the classes.
+// Compares by name, because libtorch_python does not export the classes.
 template <class T>
 bool is_class(const T& object, std::string_view mangled) {
   return std::string_view(typeid(object).name()).find(mangled) != std::string_view::npos;
 }
 
-// Of the hooks at a node, which are functions of Python's.
+// The kinds of hooks at a node: Python functions, or others.
 struct Hooks {
   explicit Hooks(Node& node) {
     add(node.pre_hooks(), "17PyFunctionPreHook");
@@ -45,16 +45,16 @@ struct Hooks {
   }
 };
 
-// A tensor that the call made.
+// Whether the call made the tensor.
 bool is_own(const at::Tensor& t) { return TraceTensor::from(t) == t.unsafeGetTensorImpl(); }
 
-// Nothing but the gradient's arrival happens there.
+// Whether hooks at the leaf observe the arrival of its gradient.
 bool has_hooks(Node& leaf) {
   return !leaf.tensor_pre_hooks().empty() || !leaf.pre_hooks().empty() || !leaf.post_hooks().empty() ||
          leaf.tensor_post_acc_grad_hooks() != nullptr;
 }
 
-// At a node where the record begins: notes that the run has come there.
+// A hook where the autograd graph ends: notes the arrival of the run.
 class Arrival final : public torch::autograd::FunctionPreHook {
  public:
   Arrival(const Node* node, std::vector<const Node*>& arrived) : node_(node), arrived_(arrived) {}
@@ -68,12 +68,12 @@ class Arrival final : public torch::autograd::FunctionPreHook {
   std::vector<const Node*>& arrived_;
 };
 
-// While autograd's record is run for the capture: nodes of the caller's, at which the record begins, only take what
-// they are given. No hook sees it, nothing behind them runs, and it has the sizes of the stand-in.
+// While the autograd graph runs for the capture, the caller's nodes at its end only receive their gradients. No hook
+// observes the gradients, no node behind them runs, and the leaves have the sizes of their proxy tensors.
 class Ends {
  public:
   void add(const Edge& edge, const at::Tensor& leaf) {
-    if (!is_own(leaf)) {  // else it has them
+    if (!is_own(leaf)) {  // an own leaf already has symbolic sizes
       const at::Tensor real = Guest::alias_of(leaf);
       shapes_.push_back({edge, (real.defined() ? real : leaf).sizes().vec()});
       set_shape(edge, leaf.sym_sizes());
@@ -87,7 +87,7 @@ class Ends {
     kept.retains.swap(kept.node->retains_grad_hooks());
     kept.node->tensor_pre_hooks().push_back(std::make_unique<Arrival>(kept.node, arrived_));
   }
-  // When the run came there, among others.
+  // The position at which the run arrived at the edge.
   size_t arrival(const Edge& edge) const {
     return static_cast<size_t>(std::find(arrived_.begin(), arrived_.end(), edge.function.get()) - arrived_.begin());
   }
@@ -125,7 +125,7 @@ class Ends {
   std::vector<const Node*> arrived_;
 };
 
-// While the record is run, the gradients of these nodes' results are not kept.
+// While the autograd graph runs, gradients of these nodes' results are not retained.
 class Unkept {
  public:
   explicit Unkept(const std::unordered_set<const Node*>& nodes) {
@@ -152,7 +152,7 @@ const void* gradient_node(const at::Tensor& tensor) {
   return meta != nullptr ? meta->grad_fn_.get() : nullptr;
 }
 
-// Tensors of the caller's, and where autograd's record of them begins.
+// The caller's tensors, and the edges at which their autograd graph ends.
 struct Capture::Leaves {
   struct Leaf {
     at::Tensor tensor;
@@ -163,7 +163,7 @@ struct Capture::Leaves {
   std::vector<Leaf> all;
   const std::vector<at::Tensor>& results;
   std::unordered_set<const Node*>
-      retained{};  // their gradients were kept before the call: autograd's, not the record's
+      retained{};  // gradients retained before the call: a matter of autograd, not of the captured program
 
   Leaf* find(const Edge& edge) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Leaf& l) { return l.edge == edge; });
@@ -173,11 +173,11 @@ struct Capture::Leaves {
 
 namespace {
 
-// To autograd it is no view of what wants gradients, nor does it itself: y.detach().
+// Whether autograd sees neither a tensor nor a view which requires gradients: y.detach().
 bool is_apart(const at::Tensor& t) { return !t.requires_grad() && (!t.is_view() || !t._base().requires_grad()); }
 
-// Autograd records a view anew, of its base, at each call: without what functions of Python's have to do with it.
-// Those nodes.
+// Autograd records a view anew from its base at each call, without Python functions on the way. Lists the nodes of
+// these functions.
 void add_python_on_the_way(const at::Tensor& view, const at::Tensor& base, std::vector<Node*>& out) {
   if (view.is_same(base)) return;
   const Node* const end = torch::autograd::impl::gradient_edge(base).function.get();
@@ -192,7 +192,7 @@ void add_python_on_the_way(const at::Tensor& view, const at::Tensor& base, std::
   }
 }
 
-// The tensor of which all others are views, for autograd as well; undefined when they only share memory.
+// The tensor of which all others are views, also for autograd; undefined when they only share memory.
 at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
   const auto root = std::find_if_not(sharing.begin(), sharing.end(), is_apart);
   if (root == sharing.end()) return {};
@@ -209,7 +209,7 @@ at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
 
 }  // namespace
 
-// By a run that fails: who runs the record learns that these nodes must not be in one.
+// Reports nodes whose functions must run eagerly: run_record learns about them from a run which fails.
 void Capture::leave_to_autograd(const std::vector<Node*>& python) {
   try {
     run_record(python, [] { abort_capture("autograd's"); });
@@ -218,8 +218,8 @@ void Capture::leave_to_autograd(const std::vector<Node*>& python) {
   }
 }
 
-// What autograd calls no view, though it lies in memory of another shape (a product with more than two dimensions): all
-// of the memory, row by row, is this tensor's from now on. False where it is not all of it.
+// Makes the tensor the base of its memory. It is no view for autograd, although the memory has another shape (as for a
+// product with more than two dimensions). Returns false where the tensor does not cover its memory row by row.
 bool Capture::owns_memory(const at::Tensor& base) {
   TraceTensor& trace = *TraceTensor::from(base);
   if (trace.chain() == nullptr) return true;
@@ -239,7 +239,7 @@ bool Capture::owns_memory(const at::Tensor& base) {
   return true;
 }
 
-// The results that need a history of their own: of those that share memory, the one that the others are views of.
+// The results which need a history of their own: among results with shared memory, the base of the views.
 std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& results, std::string& why) {
   std::vector<at::Tensor> roots;
   std::vector<Node*> on_the_way;
@@ -251,9 +251,9 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
     const TraceTensor* trace = TraceTensor::from(result);
     if (!result.requires_grad() || trace == nullptr || trace != result.unsafeGetTensorImpl()) continue;
     const uint32_t storage = trace->storage_id().index;
-    if (is_callers(*trace)) {  // a view, of which autograd makes its own record at each call
+    if (is_callers(*trace)) {  // a view, which autograd records anew at each call
       const at::Tensor base =
-          result.is_view() ? at::Tensor(result._base()) : result;  // x.detach().requires_grad_() is none of x's
+          result.is_view() ? at::Tensor(result._base()) : result;  // x.detach().requires_grad_() does not depend on x
       add_python_on_the_way(result, base, on_the_way);
       if (is_own(base) && gradient_node(base) == nullptr) {
         if (base.is_same(result) && !result.is_view())
@@ -291,7 +291,8 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
   return roots;
 }
 
-// Nodes that run functions of Python's are listed.
+// Returns an obstacle to capturing the gradients, or an empty string. `python` receives the nodes which run Python
+// functions.
 std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
                                            std::vector<Node*>& python) {
   std::unordered_set<const Node*> seen;
@@ -312,7 +313,7 @@ std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots,
     left.pop_back();
     if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node)) {
       if (!is_own(leaf->variable) || has_hooks(*node)) return "a leaf that the call made takes part";
-      continue;  // nobody will see its gradient
+      continue;  // its gradient is not observed
     }
     const bool is_python = is_python_function(*node);
     if (is_python && !run_record) return "a function of Python's, " + node->name() + ", computes them";
@@ -346,7 +347,7 @@ struct Reached {
   at::Tensor gradient;
 };
 
-// The leaves that have gradients, in the order in which a pass is to come to them, as it came in autograd's record.
+// Adds the leaves which have gradients, in the order in which the run of the autograd graph arrived at them.
 std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Tensor>& roots, const Ends& ends,
                                    std::vector<Reached> leaves) {
   std::stable_sort(leaves.begin(), leaves.end(),
@@ -356,7 +357,7 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   backward.groups = leaf_groups(roots, edges);
   arrange(backward.groups, edges);
   backward.holders = holders(roots, edges, backward.groups);
-  // A pass from one root leaves another its own.
+  // Whether a pass from a root can keep the saved tensors of another root.
   const bool apart = std::any_of(backward.holders.begin(), backward.holders.end(), [](const Backward::Holder& holder) {
     return std::find(holder.roots.begin(), holder.roots.end(), false) != holder.roots.end();
   });
@@ -384,7 +385,7 @@ std::unordered_set<graph::ValueId> computed_in(const graph::Graph& graph, const 
   return computed;
 }
 
-// Of these values, those that gradients are made of are outputs of the part.
+// Makes outputs of the subgraph of the values from which gradients are made.
 void keep_outputs(Backward& backward, const std::vector<graph::ValueId>& outputs) {
   std::unordered_map<uint32_t, uint32_t> kept;
   for (OutputSpec& spec : backward.gradients) {
@@ -399,7 +400,7 @@ void keep_outputs(Backward& backward, const std::vector<graph::ValueId>& outputs
 
 namespace {
 
-// How often tensors were written, which a record counts for real that is given up.
+// Version counters, restored when a recording is abandoned: it has counted its writes for real.
 class Versions {
  public:
   void add(const at::Tensor& t) {
@@ -427,11 +428,12 @@ struct Capture::BackwardPart {
   };
   Capture& capture;
   const std::vector<at::Tensor>& roots;
-  std::vector<uint32_t> written{};  // storages that it is to find as a backward pass finds them
+  std::vector<uint32_t> written{};  // storages whose contents are read at the start of the backward pass
   std::vector<Live> live{};
-  const size_t storages = capture.storages_.size();  // when it began
+  const size_t storages = capture.storages_.size();  // when the recording began
 
-  // Why it cannot be added; then nothing has changed. More may be known of what it writes: it is to be tried again.
+  // Returns a reason for failure; then nothing has changed. A failure may add to `written`, so a second attempt can
+  // succeed.
   std::string attempt(Leaves& leaves, const std::vector<Node*>& python) {
     const size_t inputs = capture.graph_->inputs.size(), symbols = capture.symbols_.size();
     std::string why;
@@ -462,7 +464,7 @@ struct Capture::BackwardPart {
 
   at::Tensor add_tangent(Backward& backward, const at::Tensor& root) {
     graph::TensorType type = TraceTensor::from(root)->type();
-    // A gradient has an element for each of the result's, though those may lie in one place.
+    // A gradient has an element for each element of the result, even if the result's elements share memory.
     type.strides = ops::ShapeContext(*capture.graph_, "the gradient of a result").like_strides(type);
     backward.tangents.push_back(capture.graph_->add_input(std::move(type), "gradient"));
     return capture.make_result(backward.tangents.back());
@@ -470,7 +472,7 @@ struct Capture::BackwardPart {
 
   std::vector<Backward::Passed> passed(const torch::autograd::edge_list& sources) const {
     std::vector<Backward::Passed> found = passed_roots(roots, sources);
-    // What arrives where a hook waits depends on who else gives something to it.
+    // The gradient seen by a waiting hook depends on all contributing roots, so outputs with hooks are excluded.
     std::erase_if(found, [&](const Backward::Passed& one) {
       Node& node = *torch::autograd::impl::gradient_edge(roots[one.root]).function;
       return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty();
@@ -509,7 +511,7 @@ struct Capture::BackwardPart {
     return capture.end_part({});
   }
 
-  // What it writes must be among `written`, to which it is added where that can be.
+  // Aborts if the subgraph writes a storage outside of `written`. Adds the storage to `written` if this is permitted.
   void check_writes(const Backward& backward) {
     const size_t known = written.size();
     bool all_known = true;
@@ -517,7 +519,7 @@ struct Capture::BackwardPart {
       if (std::find(written.begin(), written.end(), i) != written.end()) continue;
       all_known = false;
       const Storage& storage = capture.storages_[i];
-      // Of several results, some may be passed without what writes.
+      // With several results, a pass may use some results and skip the write.
       const bool possible = known == 0 && roots.size() == 1 && backward.part.calls.empty() && !storage.required_grad &&
                             !storage.ambiguous && storage.real.defined() && i < storages &&
                             storage.home != OutputSpec::Kind::GraphOutput;
@@ -530,7 +532,7 @@ struct Capture::BackwardPart {
     if (!all_known) abort_capture("computing them writes a tensor");
   }
 
-  // What the part is given is no output of its own.
+  // A gradient which is a tangent becomes an input; any other value from outside the subgraph is copied.
   void own_gradients(Backward& backward, std::vector<graph::ValueId>& outputs) {
     const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
     for (OutputSpec& spec : backward.gradients) {
@@ -545,7 +547,7 @@ struct Capture::BackwardPart {
     }
   }
 
-  // What it has written, as outputs of their own.
+  // Makes written contents separate outputs of the subgraph.
   void add_writes(Backward& backward) {
     const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
     for (const auto& [storage, found] : std::exchange(backward.part.writes, {})) {
@@ -594,19 +596,19 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   const Unkept unkept(leaves.retained);
   const sym::VarId own_from = graph_->pool().new_var();
   const auto run = [&] {
-    const AboveAutograd recording;  // operators that consist of others are taken apart there
-    // Each operator's dtypes follow from those of its own forward operator. A backward pass that is called under
-    // autocast is done otherwise (RecordedPass::casts_apart).
+    const AboveAutograd recording;  // composite operators are decomposed there
+    // Each operator's dtypes follow from its own forward operator. A backward pass called under autocast takes a
+    // different way (RecordedPass::casts_apart).
     const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);
     const SizeOblivious oblivious(
-        own_from);  // a gradient has the sizes of what it is of, whatever a formula does for none
+        own_from);  // a gradient has its tensor's sizes, even where a formula treats empty tensors specially
     torch::autograd::edge_list starts;
     for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));
     const FunctionNotes functions(*this, python);
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
                                                                   /*create_graph=*/false, /*accumulate_grad=*/false,
                                                                   sources);
-    if (counters.notes == nullptr) {  // all leaves are the call's own
+    if (counters.notes == nullptr) {  // the call made all leaves
       record.complete = false;
       return;
     }
@@ -621,7 +623,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     });
   };
   run_record ? run_record(python, run) : run();
-  if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
+  if (!part_failure_.empty()) abort_capture(part_failure_);  // the program has not used anything of it
   std::vector<Reached> reached;
   size_t next = 0;
   for (const Leaves::Leaf& leaf : leaves.all)
@@ -647,7 +649,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   part.leave_out_unused(backward);
 }
 
-// Results in the memory of others that have gradients, and without.
+// Notes results without gradients in the memory of results with gradients.
 void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {
   std::unordered_set<uint32_t> storages;
   for (const at::Tensor& t : wanted) storages.insert(TraceTensor::from(t)->storage_id().index);
@@ -686,7 +688,7 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   if (!why.empty()) return because(why);
   for (size_t i = 0; i < own_leaves_.size(); ++i) {
     const Edge edge = torch::autograd::impl::gradient_edge(own_leaves_[i]);
-    if (!edge.is_valid()) continue;  // a view made where nothing was recorded
+    if (!edge.is_valid()) continue;  // a view made in no_grad mode
     if (has_hooks(*edge.function)) return because("a result is a leaf that the call made, with hooks");
     leaves.all.push_back({own_leaves_[i], {}, {OutputSpec::Kind::GraphOutput, static_cast<uint32_t>(i)}, false});
   }
@@ -694,7 +696,7 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   if (roots.empty()) return {};
   for (Leaves::Leaf& leaf : leaves.all)
     if (!leaf.edge.is_valid()) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
-  // A view made where nothing was recorded counts as wanting gradients, and there is nowhere that they would go.
+  // A view made in no_grad mode counts as requiring gradients, although no gradient can flow from it.
   std::erase_if(leaves.all, [](const Leaves::Leaf& leaf) { return !leaf.edge.is_valid(); });
   std::vector<Node*> python;
   if (why = obstacle_to_gradients(roots, leaves, python); !why.empty()) return because(why);

@@ -1,4 +1,4 @@
-// Tensors of the caller's that a piece writes, and of which gradients are wanted.
+// The caller's tensors which a graph segment writes and which require gradients.
 #include <torch/csrc/autograd/variable.h>
 
 #include "bridge/gradients.h"
@@ -6,12 +6,12 @@
 
 namespace cresset::bridge {
 
-// Those to whose history autograd has added. false: something else has become of one.
+// Lists the tensors to whose history autograd has added a node. Returns false for any other change of a history.
 bool Capture::find_written(std::vector<at::Tensor>& written) {
   for (Storage& storage : storages_) {
     storage.is_root = false;
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
-    if (storage.version != 0) refresh_history(storage.real);  // of a view that was written through another one
+    if (storage.version != 0) refresh_history(storage.real);  // of a view which was written through another view
     const bool wanted = storage.real.requires_grad();
     const void* node = gradient_node(storage.real);
     if (wanted == storage.required_grad && node == storage.gradient_node) continue;
@@ -28,12 +28,12 @@ bool Capture::is_view_of_written(const at::Tensor& result) const {
          is_recorded_view(result) && result._base().requires_grad();
 }
 
-// Autograd refuses to say what has become of some views, once somebody asks.
+// Autograd refuses to regenerate the history of some views.
 std::string Capture::obstacle_to_histories(const std::vector<at::Tensor>& results) const {
   for (const at::Tensor& result : results) {
     if (!is_recorded_view(result)) continue;
     const auto* view = torch::autograd::impl::get_view_autograd_meta(result);
-    if (view->grad_fn_ == nullptr && !result._base().requires_grad()) continue;  // as autograd says it, too
+    if (view->grad_fn_ == nullptr && !result._base().requires_grad()) continue;  // autograd makes the same test
     if (view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT &&
         view->get_attr_version() != static_cast<uint32_t>(result._version()))
       return "a result is a view, made without a record, of what is written then";
@@ -41,7 +41,8 @@ std::string Capture::obstacle_to_histories(const std::vector<at::Tensor>& result
   return {};
 }
 
-// They have the history again that they had before the call: each call adds to it. So it is with views of them.
+// Restores the histories which written tensors had before the call, because each call adds to them. Views of these
+// tensors are reset, too.
 void Capture::settle_histories(const std::vector<at::Tensor>& results) {
   for (const at::Tensor& result : results) {
     const TraceTensor* trace = TraceTensor::from(result);

@@ -1,14 +1,14 @@
-// Gradients of what a compiled call returns, ahead of time.
+// Gradients of a compiled call's results, ahead of time.
 //
-// Capture sits below autograd, which runs for real on trace tensors: when a piece ends, it has a record of how the
-// results came about. That record is run once, on stand-ins of the results' gradients (tangents), as one more part of
-// the graph (Capture::record_gradients): forward and backward are one joint graph. A partition (passes/partition.h)
-// says which values the forward program saves and which the backward program computes again. A call runs the forward
-// program and gives its results one node of autograd's, which runs the backward program.
+// Capture sits below autograd, which runs for real on trace tensors. At the end of a graph segment there is an autograd
+// graph of the results. It is run once, on proxies of the results' gradients (tangents), as an additional subgraph
+// (Capture::record_gradients): forward and backward form a joint graph. The partitioner (passes/partition.h) decides
+// which values the forward program saves and which the backward program computes again. A call runs the forward program
+// and gives its results a single autograd node, which runs the backward program.
 //
-// Left to autograd's own record, with the call running natively: functions of Python's in it that do more than compute
-// (frontend/left_to_autograd.h), results that share memory though autograd knows of no common base, views of leaves
-// that the call made.
+// In three cases the call runs eagerly and keeps autograd's own graph. Python functions in the autograd graph do more
+// than compute (frontend/left_to_autograd.h). Results share memory without a common base known to autograd. Results are
+// views of leaves which the call made.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,41 +34,41 @@ class RecordedPass;     // recorded_pass.h
 int open_regions_of_autocast();  // of this thread
 bool has_tangent(const at::Tensor& tensor);
 
-// A torch.autograd.Function, or a node that runs one's backward.
+// Whether the node belongs to a torch.autograd.Function or runs its backward.
 bool is_python_function(const torch::autograd::Node& node);
 
-// The node that a tensor is a result of; nullptr for leaves.
+// The node of which the tensor is a result; nullptr for leaves.
 const void* gradient_node(const at::Tensor& tensor);
 
-// Sizes and strides in which a backward program takes the gradient of a result.
+// Sizes and strides in which a backward program expects the gradient of a result.
 struct TangentLayout {
   std::vector<int64_t> sizes, strides;
   c10::ScalarType dtype;
   c10::Device device = c10::kCPU;
 };
 
-// Where the results are roots of the backward pass: by position among the program's outputs when several results are
-// views of one, else nullopt, and the result is a root by itself.
+// Roots which several results share. Gives for each root its position among the program's outputs when several results
+// are views of this output; nullopt when the result itself is the root.
 std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, const std::vector<OutputSpec>& results);
 
-// The tensor in that place of a call with these tensors.
+// The tensor at this place in a call with these tensors.
 const at::Tensor& tensor_at(const Backward::Place& place, c10::ArrayRef<at::Tensor> inputs,
                             const std::vector<at::Tensor>& constants, const std::vector<at::Tensor>& results);
 
-// What a backward pass writes. unseen: autograd is not told.
+// Performs a write of a backward pass. unseen: autograd is not informed.
 void write_live(const at::Tensor& tensor, const at::Tensor& value, bool unseen);
 
-// Those roots that are tensors of the caller's.
+// The roots which are tensors of the caller.
 std::vector<Backward::Place> written_roots(const Backward& backward);
 
-// How often a tensor was written; 0 of those that do not count.
+// Number of writes to a tensor; 0 for tensors without a version counter.
 uint32_t version_of(const at::Tensor& t);
 
-// Eager saves tensors and remembers their versions; so does a node of ours.
+// Saved tensors with their versions, as in eager mode.
 class SavedTensors {
  public:
   void add(const at::Tensor& t);
-  // Throws what eager throws when one was written in place. read: which of them are looked at; empty: all.
+  // Throws eager mode's error when a saved tensor was written in place. read: the tensors to check; empty: all.
   void check(const std::vector<bool>& read = {}) const;
   std::vector<at::Tensor> tensors;
 
@@ -76,39 +76,41 @@ class SavedTensors {
   std::vector<uint32_t> versions_;
 };
 
-// What stands for the gradient of a result that has none, where there must be one.
+// Replaces the missing gradient of a result where a tensor is required.
 at::Tensor zeros(const TangentLayout& layout);
-// Likewise for each undefined one.
+// Replaces each undefined tangent by zeros.
 void fill_with_zeros(std::vector<at::Tensor>& tangents, const std::vector<TangentLayout>& layouts);
 
-// Gradients of the leaves, in order, from those of the roots, which lie as was promised. Of either, undefined ones are
-// not there; some root's is. `saved` is the only reference to what no other backward pass needs.
+// Computes the gradients of the leaves, in order, from the gradients of the roots, which have the promised layouts. An
+// undefined gradient is absent; at least one root has a gradient. `saved` holds the only references to tensors which no
+// further backward pass needs.
 using BackwardRun =
     std::function<std::vector<at::Tensor>(std::vector<at::Tensor> tangents, std::vector<at::Tensor> saved)>;
 
-// How a pass may be made. compiled: by the backward program. recorded: operator by operator, where gradients of the
-// gradients are wanted, where tangents are more than plain tensors (those of several passes at once), and where
-// autocast is on and would cast (casts_apart); may be empty. arriving: what arrives at the roots of `Backward::passed`;
-// empty where nobody can ask for it.
+// The ways to run a pass. compiled: the backward program. recorded: operator by operator; used for double-backward
+// passes, for tangents which are not plain tensors (such as batches of several passes), and where an active autocast
+// would cast (casts_apart). May be empty. arriving: the gradients at the intermediate outputs (`Backward::passed`);
+// empty where no caller can request them.
 struct BackwardRuns {
   BackwardRun compiled, recorded, arriving;
   std::function<bool()> casts_apart;
-  bool takes_any = false;  // `compiled` goes operator by operator as well
+  bool takes_any = false;  // `compiled` also runs operator by operator
 };
 
-// Makes `roots` the results of nodes that run `runs`: first `fresh` tensors without a history, then those of the
-// caller's that were written. `backward`: its groups and passed roots. use: of what was saved.
+// Makes `roots` results of nodes which run `runs`. The first `fresh` roots have no history; the remaining roots are the
+// caller's tensors which were written. `backward` supplies groups and intermediate outputs. use: use of the saved
+// tensors.
 void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std::vector<at::Tensor>& leaves,
                    const Backward& backward, std::vector<TangentLayout> layouts, SavedTensors saved,
                    std::shared_ptr<const SavedUse> use, BackwardRuns runs);
 
-// Milliseconds of code generation in first backward passes, of the process.
+// Milliseconds spent on code generation in first backward passes of the process.
 std::atomic<double>& ms_generated_in_backward();
 
-// Backward passes that autograd recorded (recorded_pass.h), of the process.
+// Number of double-backward passes (recorded_pass.h) of the process.
 std::atomic<int64_t>& recorded_passes();
 
-// A program with where its symbols are among the call's.
+// A program with the positions of its symbols in the call's array.
 struct Executable {
   Executable() = default;
   Executable(driver::Compiled compiled, const std::vector<at::Tensor>& constants,
@@ -119,48 +121,49 @@ struct Executable {
   std::vector<uint32_t> program_slots;
 };
 
-// The backward program of one compiled variant. It is lowered with the forward program, whose guards it adds to; its
-// code is generated by the first backward pass, if there is one.
+// The backward program of a cache entry. It is lowered with the forward program and adds to the entry's guards. The
+// first backward pass, if any, generates its code.
 class GradientProgram {
  public:
-  // Adds what it will be given to the graph's outputs. Throws InternalError when it cannot be compiled.
+  // Adds the saved values to the graph's outputs. Throws InternalError when the program cannot be compiled.
   GradientProgram(graph::Graph& graph, std::shared_ptr<const Backward> backward, const std::vector<OutputSpec>& results,
                   size_t real_inputs, const std::vector<SymbolBinding>& symbols,
                   const std::vector<at::Tensor>& constants, const driver::Options& options);
 
-  // After a run of the forward program: its outputs, and `results` of the call, which get their gradients.
+  // Called after a run of the forward program: `outputs` are the program's, `results` are the call's and get their
+  // gradients.
   void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs, const ResultViews& views,
               std::vector<at::Tensor>& results, const int64_t* symbols) const;
 
-  // The guards of the variant are made: what the environment learns from now on is no longer among them.
+  // The entry's guards are final: later knowledge of the environment is not guarded.
   void seal();
 
   const driver::Stats& stats() const { return code_->stats; }
-  // Tensors of the caller's that are written and become results of the call's node.
+  // The caller's tensors which are written and become results of the call's node.
   std::vector<Backward::Place> written() const;
-  // What mentions a size of its own.
+  // Sizes which the backward program mentions.
   const std::vector<sym::ExprId>& numbers() const { return numbers_; }
 
  private:
   struct Given {
-    bool is_input;  // of the call, else an output of the forward program
+    bool is_input;  // an input of the call; else an output of the forward program
     uint32_t position;
   };
-  struct Code {  // what nodes share
+  struct Code {  // shared by the nodes
     Code();
     ~Code();
     std::unique_ptr<driver::Deferred> deferred;  // until the first backward pass, which generates the code
     std::once_flag generated;
     std::unordered_map<sym::VarId, uint32_t> slots;
     Executable whole;
-    std::unique_ptr<StagedProgram> staged;     // instead, where sizes depend on data
-    std::unique_ptr<PartialPrograms> partial;  // where results may be without gradients
+    std::unique_ptr<StagedProgram> staged;     // replaces `whole` where sizes depend on data
+    std::unique_ptr<PartialPrograms> partial;  // where results may have no gradients
     ResultViews gradients;
     std::vector<at::Tensor> constants;
     std::vector<uint32_t> used_constants;
     size_t symbol_count;
     driver::Stats stats;
-    // `layouts`: of the tangents, which come first.
+    // `layouts` of the tangents, which come first among the inputs.
     struct Written {
       at::Tensor tensor;
       bool unseen;
@@ -178,11 +181,11 @@ class GradientProgram {
   std::vector<std::optional<uint32_t>> shared_roots_;
   std::vector<Given> given_;
   std::shared_ptr<Code> code_;
-  sym::SizeProgram layouts_;  // of the tangents: sizes and strides, one after the other
+  sym::SizeProgram layouts_;  // sizes and strides of the tangents, in sequence
   std::vector<TangentLayout> layout_kinds_;
   std::vector<sym::ExprId> numbers_;
   std::shared_ptr<const SavedUse> use_;
-  std::shared_ptr<RecordedPass> recorded_;  // nullptr: there cannot be such passes
+  std::shared_ptr<RecordedPass> recorded_;  // nullptr: double-backward passes are impossible
 };
 
 }  // namespace cresset::bridge

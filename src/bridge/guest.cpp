@@ -11,7 +11,7 @@
 namespace cresset::bridge {
 namespace {
 
-// Where a guest keeps what it must be given back.
+// The state to which an input proxy is restored.
 struct GuestState final : c10::BackendMeta {
   at::Tensor stand_in, alias;
   Capture* capture = nullptr;
@@ -21,8 +21,9 @@ struct GuestState final : c10::BackendMeta {
   c10::intrusive_ptr<c10::BackendMeta> meta;
 };
 
-// How many threads look at a guest's state at this moment: whoever takes it away waits for them before he frees it.
-// A reader comes first and then asks whether the state is still there; sections are a few instructions long.
+// Number of threads which read a proxy's state at this moment. A thread which removes the state waits for them before
+// it frees the state. A reader registers first and then tests whether the state is present; sections are a few
+// instructions long.
 std::atomic<int> readers = 0;
 struct Reading {
   Reading() { readers.fetch_add(1); }
@@ -31,17 +32,17 @@ struct Reading {
   Reading& operator=(const Reading&) = delete;
 };
 
-// No members: laid over impls of other classes.
+// Without data members, since it is laid over impls of other classes.
 class GuestImpl final : public c10::TensorImpl {
  public:
   using c10::TensorImpl::TensorImpl;
 
-  // nullptr: another thread has released the tensor between the call and this question. Only while Reading.
+  // nullptr: another thread has released the tensor between the call and this question. Requires a Reading.
   GuestState* state() const {
     c10::BackendMeta* meta = extra_meta_ != nullptr ? extra_meta_->backend_meta_.get() : nullptr;
     return meta != nullptr && typeid(*meta) == typeid(GuestState) ? static_cast<GuestState*>(meta) : nullptr;
   }
-  // For this thread the stand-in speaks; for others the tensor itself.
+  // This thread sees the proxy tensor; other threads see the tensor itself.
   const TraceTensor* stand_in() const {
     const Reading reading;
     const GuestState* s = state();
@@ -131,18 +132,18 @@ class GuestImpl final : public c10::TensorImpl {
                                                               bool allow_change) const override {
     return shallow_copy_and_detach(static_cast<const c10::VariableVersion&>(version), allow_change);
   }
-  // guest.data = other: the piece ends, then it is an ordinary tensor again.
+  // guest.data = other: the segment ends, then the tensor is ordinary again.
   void shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& other) override {
     ask_memory();
     c10::TensorImpl::shallow_copy_from(other);
   }
 
-  // The order of steps matters to other threads that look at the tensor meanwhile.
+  // The order of steps matters to other threads which read the tensor meanwhile.
   void enter(c10::intrusive_ptr<GuestState> state, void* guest_class);
   void leave();
 
  private:
-  // Somebody wants to see the elements: what was deferred must happen first; the tensor is no guest afterwards.
+  // A request for the elements: deferred operators run first, and the tensor is no input proxy afterwards.
   void ask_memory() const {
     if (stand_in() != nullptr && !is_wrapper()) Capture::current()->flush("the memory of a tensor is asked for");
   }

@@ -24,24 +24,25 @@ static std::vector<int64_t> integers(const std::vector<sym::ExprId>& es, const I
   return out;
 }
 
-// The result with the strides that eager would give it, which is what the graph says.
+// Gives the result eager mode's strides, which the graph states.
 static at::Tensor fitted(at::Tensor result, const graph::TensorType& type, const IntegerOf& integer) {
   if (result.scalar_type() != to_torch(type.dtype)) result = result.to(to_torch(type.dtype));
   const std::vector<int64_t> sizes = integers(type.sizes, integer), strides = integers(type.strides, integer);
-  if (result.sizes() != c10::IntArrayRef(sizes)) return result;  // the shape rule was wrong; what eager gives is right
-  bool same = true, overlaps = false;  // what was to be written through an expanded view, and was not
+  // The shape rule was wrong; eager mode's sizes are right.
+  if (result.sizes() != c10::IntArrayRef(sizes)) return result;
+  bool same = true, overlaps = false;  // overlaps: an expanded view whose write did not happen
   for (size_t d = 0; d < sizes.size(); ++d) {
     same = same && (sizes[d] <= 1 || result.stride(static_cast<int64_t>(d)) == strides[d]);
     overlaps = overlaps || (sizes[d] > 1 && strides[d] == 0);
   }
   if (same || overlaps || result.numel() == 0) return result;
-  at::Tensor copy = result.new_empty_strided(sizes, strides);  // of a wrapper, a wrapper
+  at::Tensor copy = result.new_empty_strided(sizes, strides);  // for a wrapper tensor, another wrapper
   copy.copy_(result);
   return copy;
 }
 
-// ATen's kernel for CPUs divides by the sizes that it is given, and eager keeps empty ones away from it. A size that
-// data gives was taken for a general one.
+// ATen's CPU kernel divides by the given sizes, and eager mode never calls it with empty tensors. A data-dependent size
+// was treated as a general size.
 static bool attends_to_nothing(const graph::Node& node, const torch::jit::Stack& stack) {
   static const graph::OpId attention = graph::op_id("aten::_scaled_dot_product_flash_attention_for_cpu");
   return node.op == attention &&
@@ -83,7 +84,7 @@ std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node
   }
   handle->callBoxed(stack);
   size_t next = 0;
-  // What an output mask leaves out has its place among the results, if the node has all of them.
+  // If the node has all results, an output excluded by the output mask keeps its position.
   const bool by_place = stack.size() == results.size();
   const auto take = [&](const at::Tensor& t) {
     if (!t.defined() && by_place) ++next;
@@ -126,7 +127,7 @@ std::vector<int64_t> Interpreter::integers(const std::vector<sym::ExprId>& es) c
   return bridge::integers(es, [&](sym::ExprId e) { return integer(e); });
 }
 
-// A tensor of several, or of a level of torch.func's.
+// Whether the tensor is a batch, or belongs to a level of torch.func.
 static bool is_wrapper(const at::Tensor& tensor) {
   using c10::DispatchKey;
   constexpr c10::DispatchKeySet kWrappers(
@@ -134,8 +135,8 @@ static bool is_wrapper(const at::Tensor& tensor) {
   return tensor.key_set().has_any(kWrappers);
 }
 
-// Operators of the graph that stand for writes have no derivative, and no rule for several passes at once: the same by
-// others that have. Empty: it is none.
+// Replaces graph operators for writes by operators with derivatives and batching rules. Empty: the node is no operator
+// of this kind.
 static std::vector<at::Tensor> by_other_operator(const graph::Graph& graph, const graph::Node& node,
                                                  const std::function<at::Tensor(graph::ValueId)>& value,
                                                  const IntegerOf& integer) {
@@ -195,8 +196,8 @@ void Interpreter::run_nodes(const GraphPart& part) {
   }
 }
 
-// What was recorded inside of a region of autocast was cast for there. Results keep the dtypes of the graph, as
-// autograd casts the gradients that each formula gives.
+// Nodes recorded inside an autocast region were already cast there. Results keep the dtypes of the graph, since
+// autograd casts the gradients of each formula.
 void Interpreter::run_with_casts(graph::NodeId id) {
   if (!excluded_casts_ || captured_.backward == nullptr || captured_.backward->in_own_casts.contains(id))
     return run_node(graph_.node(id));
@@ -267,7 +268,7 @@ void Interpreter::run() {
   write_inputs();
 }
 
-// Whether memory that the caller has, or that another value of the graph has, would be given away as a fresh result.
+// Whether a fresh result would expose memory of the caller or of another graph value.
 bool Interpreter::shares_memory(const at::Tensor& tensor, graph::ValueId except) const {
   for (const at::Tensor& t : inputs_)
     if (tensor.is_alias_of(t)) return true;
@@ -288,7 +289,7 @@ void Interpreter::write_inputs() {
     const at::Tensor& target = m.is_constant ? constants_[m.input] : inputs_[m.input];
     at::Tensor value = values_[m.value.index];
     if (!value.defined() || value.is_same(target)) continue;
-    // A value that lies in memory about to be written is read before.
+    // A value in memory which is about to be written is copied first.
     if (graph_.mutations.size() > 1 || value.is_alias_of(target)) value = value.clone();
     writes.emplace_back(target, value);
   }
@@ -317,7 +318,7 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
     return view(spec, base);
   } catch (const Missing&) {
     return {};
-  } catch (const c10::Error&) {  // a view of what is not there, after the operator that eager rejects
+  } catch (const c10::Error&) {  // a view of a missing value, after an operator which eager mode rejects
     if (!error_) error_ = std::current_exception();
     return {};
   }
@@ -361,7 +362,7 @@ std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const G
       out.emplace_back();
       continue;
     }
-    if (spec.kind == OutputSpec::Kind::Input) {  // of the graph: a tangent, perhaps
+    if (spec.kind == OutputSpec::Kind::Input) {  // a graph input, possibly a tangent
       graph_.outputs.push_back(graph_.inputs[spec.position]);
       spec.kind = OutputSpec::Kind::GraphOutput;
       spec.position = static_cast<uint32_t>(graph_.outputs.size() - 1);

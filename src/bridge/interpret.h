@@ -1,5 +1,5 @@
-// Runs a captured graph operator by operator with ATen, for sizes' hints: what a piece that runs once is done by. Slow
-// beside a compiled program, but nothing has to be compiled; bit for bit what eager computes.
+// Runs a captured graph operator by operator with ATen at the sizes' hints, for a graph segment which runs only once.
+// The interpreter is slower than a compiled program but needs no compilation. Its results are bit for bit eager mode's.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,47 +13,47 @@
 
 namespace cresset::bridge {
 
-// One operator by ATen. Its results are at the places of node.results, with the strides that the graph says; undefined
-// where it gave none. `integer` may throw.
+// Runs an operator by ATen. Its results stand at the positions of node.results, with the strides of the graph; a
+// missing result is undefined. `integer` may throw.
 std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node& node,
                                     const std::function<at::Tensor(graph::ValueId)>& value,
                                     const std::function<int64_t(sym::ExprId)>& integer);
 
-// Likewise, and what it gave as it gave it.
+// As run_by_aten(), but returns the unmodified stack.
 torch::jit::Stack call_by_aten(const graph::Node& node, const std::function<at::Tensor(graph::ValueId)>& value,
                                const std::function<int64_t(sym::ExprId)>& integer);
 
 class Interpreter {
  public:
-  // The tensors that the graph was captured with. They must outlive the interpreter.
-  // number: what sizes are, when not what hints say.
+  // Takes the tensors of the capture, which must outlive the interpreter. `number` supplies sizes in place of hints.
   Interpreter(const Captured& captured, const std::vector<at::Tensor>& inputs,
               std::function<std::optional<int64_t>(sym::ExprId)> number = nullptr);
 
-  // Runs every node, then writes to inputs. When an operator raises, what does not depend on it is still done, and the
-  // first such exception is kept.
+  // Runs every node, then writes to inputs. When an operator raises, independent operators still run, and the first
+  // exception is kept.
   void run();
   std::exception_ptr error() const { return error_; }
 
-  // Instead of run(): nothing but these values, without effects. Throws c10::Error where they need some. Gives what was
-  // looked at, by value.
+  // Alternative to run(): computes only these values, without side effects. Throws c10::Error where they need side
+  // effects. Returns the values which were read, as flags by value.
   std::vector<bool> compute(const std::vector<graph::ValueId>& wanted);
   void know(graph::ValueId id, const at::Tensor& value) { values_[id.index] = value; }
   const at::Tensor& known(graph::ValueId id) const { return values_[id.index]; }  // undefined: not computed
 
-  // Undefined when what it needs could not be computed.
+  // Undefined when the output's operands could not be computed.
   at::Tensor output(const OutputSpec& spec);
-  // The result that is a view of `base`. Throws what says that it cannot be.
+  // The result as a view of `base`. Throws an explanation when this is impossible.
   at::Tensor view(const OutputSpec& spec, const at::Tensor& base) const;
-  // After run(): the backward part. Undefined tangents only where it is linear and makes no sizes of data.
+  // After run(): computes the backward subgraph. Tangents may be undefined only where it is linear and makes no
+  // data-dependent sizes.
   std::vector<at::Tensor> gradients(const Backward& backward, const std::vector<at::Tensor>& tangents);
-  // From now on operators of the backward part are cast for as on a thread that excludes these keys of autocast.
+  // From now on the backward subgraph follows autocast as on a thread which excludes these autocast keys.
   void cast_in_part(c10::DispatchKeySet excluded) { excluded_casts_ = excluded; }
-  // Likewise, what arrives at the roots that others were computed from. No tangent is undefined.
+  // After run(): the gradients arriving at intermediate outputs. No tangent is undefined.
   std::vector<at::Tensor> arriving(const Backward& backward, const std::vector<at::Tensor>& tangents);
 
  private:
-  struct Missing {};  // a value that could not be computed is needed
+  struct Missing {};  // a needed value could not be computed
 
   void attempt(const std::function<void()>& step);
   void run_node(const graph::Node& node);

@@ -15,14 +15,14 @@ namespace {
 using torch::autograd::Edge;
 using torch::autograd::Node;
 
-// A record's nodes, each before those that its edges lead to. Edges to leaves lead nowhere.
+// The nodes of an autograd graph in topological order. Edges to leaves end there.
 class Order {
  public:
   explicit Order(const std::vector<Edge>& leaves) {
     for (size_t i = 0; i < leaves.size(); ++i) ends_[leaves[i].function.get()].emplace_back(leaves[i].input_nr, i);
   }
 
-  // The leaf at which the edge ends; -1 for others.
+  // The leaf at which the edge ends; -1 for any other edge.
   int64_t leaf_of(const Edge& edge) const {
     const auto found = ends_.find(edge.function.get());
     if (found == ends_.end()) return -1;
@@ -47,7 +47,7 @@ class Order {
     }
   }
 
-  // Once all roots are added.
+  // Called once all roots are added.
   const std::vector<Node*>& arrange() {
     std::reverse(finished_.begin(), finished_.end());
     for (size_t i = 0; i < finished_.size(); ++i) places_[finished_[i]] = i;
@@ -56,7 +56,7 @@ class Order {
   const std::vector<Node*>& nodes() const { return finished_; }
   size_t place(Node* node) const { return places_.at(node); }
 
-  // visit(edge, leaf_of(edge)): of each edge of the node at this place.
+  // Calls visit(edge, leaf_of(edge)) for each edge of the node at this position.
   template <class Visit>
   void each_edge(size_t place, Visit&& visit) const {
     for (const Edge& edge : finished_[place]->next_edges())
@@ -74,7 +74,7 @@ void join(std::vector<bool>& into, const std::vector<bool>& from) {
   for (size_t i = 0; i < from.size(); ++i) into[i] = into[i] || from[i];
 }
 
-// Per node of the record, in its order: the roots that lead there.
+// For each node, in order: the roots which lead to it.
 std::vector<std::vector<bool>> roots_of_nodes(Order& order, const std::vector<at::Tensor>& roots) {
   for (const at::Tensor& root : roots) order.add(root.grad_fn().get());
   const std::vector<Node*>& nodes = order.arrange();
@@ -87,7 +87,7 @@ std::vector<std::vector<bool>> roots_of_nodes(Order& order, const std::vector<at
   return to_node;
 }
 
-// visit(edge, roots): of each edge, with the roots that lead there.
+// Calls visit(edge, roots) for each edge, with the roots which lead to it.
 template <class Visit>
 void walk(Order& order, const std::vector<at::Tensor>& roots, Visit&& visit) {
   const std::vector<std::vector<bool>> to_node = roots_of_nodes(order, roots);

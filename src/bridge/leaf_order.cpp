@@ -15,7 +15,7 @@ bool is_leaf(const Edge& edge) {
   return dynamic_cast<const torch::autograd::AccumulateGrad*>(edge.function.get()) != nullptr;
 }
 
-// In which order a heap gives back `leaves` equal tasks, pushed before `others` that come after them.
+// The order in which a heap returns `leaves` equal tasks, pushed before `others`, which it returns after them.
 std::vector<size_t> popped(size_t leaves, size_t others) {
   struct Task {
     size_t position;

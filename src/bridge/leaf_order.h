@@ -1,4 +1,4 @@
-// In which order a backward pass comes to the leaves: their hooks, and what optimizers do there, see it.
+// The order in which a backward pass reaches the leaves. Hooks of the leaves and optimizers inside hooks observe it.
 #pragma once
 
 #include <torch/csrc/autograd/edge.h>
@@ -9,11 +9,11 @@
 
 namespace cresset::bridge {
 
-// A node's edges, given in the order in which their ends are to run, arranged as the node must have them. Autograd's
-// engine puts all that become ready into a heap, from which leaves, which are equal to it, come in another order.
+// Arranges a node's edges so that their ends run in the given order. Autograd's engine puts all ready nodes into a
+// heap; leaves compare equal there and come out in a different order.
 std::vector<size_t> as_edges(const std::vector<torch::autograd::Edge>& in_order);
 
-// Likewise for a node of each group; the nodes themselves run from the last one made to the first. `leaves` are in
+// Does the same for the node of each group; the nodes themselves run from the last made to the first. `leaves` are in
 // order.
 void arrange(std::vector<Backward::Group>& groups, const std::vector<torch::autograd::Edge>& leaves);
 

@@ -18,13 +18,13 @@
 namespace cresset::bridge {
 namespace {
 
-constexpr int kFirstRounds = 2;      // all candidates; the first round of a library may build its kernel
-constexpr double kHopeless = 1.5;    // slower than the best by this after the first rounds: out
-constexpr double kShortCall = 1e-3;  // seconds: noise weighs more, and rounds are cheap
+constexpr int kFirstRounds = 2;    // of all candidates; a library may build its kernel in the first round
+constexpr double kHopeless = 1.5;  // a candidate slower than the best by this factor after the first rounds is dropped
+constexpr double kShortCall = 1e-3;  // seconds: below, noise weighs more and rounds are cheap
 constexpr int kRounds = 4, kRoundsOfShort = 10;
 constexpr double kDefaultAdvantage = 0.97;  // a challenger must win clearly
 constexpr size_t kMuchExtra = 1 << 20;      // bytes
-constexpr double kPriceOfMuch = 1.1;        // what is hardly faster is not worth memory
+constexpr double kPriceOfMuch = 1.1;        // a slightly faster candidate is not worth much memory
 constexpr int64_t kSaveIntervalMs = 5000;
 
 int64_t now_ms() {
@@ -48,7 +48,7 @@ std::string cache_file() {
   return folder.empty() ? "" : folder + "/library_race.json";
 }
 
-// {machine: {key: candidate}}; anything unreadable counts as empty.
+// Format: {machine: {key: candidate}}; an unreadable file counts as empty.
 nlohmann::json read_decisions(const std::string& path) {
   const std::string text = read_file(path).value_or("");
   nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -145,7 +145,7 @@ void RaceEntry::decide() {
 }
 
 LibraryRace& LibraryRace::get() {
-  static LibraryRace* race = new LibraryRace;  // never destroyed: saved by an exit handler
+  static LibraryRace* race = new LibraryRace;  // never destroyed: an exit handler saves it
   return *race;
 }
 
@@ -187,7 +187,7 @@ void LibraryRace::save() {
   last_save_ms_ = now_ms();
   const std::string path = cache_file();
   if (path.empty()) return;
-  nlohmann::json all = read_decisions(path);  // others may have written since
+  nlohmann::json all = read_decisions(path);  // other processes may have written meanwhile
   nlohmann::json& mine = all[machine()];
   if (!mine.is_object()) mine = nlohmann::json::object();
   {
@@ -195,7 +195,7 @@ void LibraryRace::save() {
     for (const auto& [key, entry] : entries_)
       if (entry->winner() >= 0 && entry->candidates_.size() > 1) mine[key] = entry->candidates_[entry->winner()];
   }
-  write_file(path, all.dump(1) + "\n");  // a cache that cannot be written is no error
+  write_file(path, all.dump(1) + "\n");  // failure to write a cache is no error
 }
 
 void LibraryRace::reset() {

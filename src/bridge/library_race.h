@@ -1,6 +1,6 @@
-// Which library runs an operator fastest is measured, not assumed. Calls of an undecided class run its candidates in
-// turn, timed; they are real calls with right results, so measuring costs no extra work. Decisions are kept in memory
-// and on disk, by machine.
+// Autotuning: the fastest library for an operator is measured, not assumed. Calls of an undecided class run its
+// candidates in turn, timed. These are real calls with right results, so measuring costs no extra work. Decisions are
+// kept in memory and on disk, by machine.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace cresset::bridge {
 
-// One class of calls: an operator, dtype and rounded shape. Lives as long as the process.
+// A class of calls: an operator, dtype and rounded shape. Lives as long as the process.
 class RaceEntry {
  public:
   RaceEntry(std::string key, std::vector<std::string> candidates);
@@ -28,10 +28,10 @@ class RaceEntry {
       return {winner, false};
     return pick_undecided();
   }
-  // `work`: what the call computed, in any unit that makes calls of one class comparable. `extra`: bytes that it
-  // allocated beside the arena.
+  // `work`: amount of computation, in any unit comparable between calls of the class. `extra`: bytes allocated beside
+  // the arena.
   void record(int candidate, double seconds, double work, size_t extra = 0);
-  void abandon(int candidate);     // a timed call that raised
+  void abandon(int candidate);     // a timed call which raised
   void disqualify(int candidate);  // raised where the default did not: never picked again
 
   // -1: undecided.
@@ -44,8 +44,8 @@ class RaceEntry {
   struct Lane {
     int started = 0, finished = 0;
     double best = 0;     // seconds for a unit of work
-    double seconds = 0;  // of that round
-    size_t extra = 0;    // bytes, the most of a round
+    double seconds = 0;  // of this round
+    size_t extra = 0;    // bytes, maximum of a round
   };
   Pick pick_undecided();
   int rounds_of(const Lane& lane) const;
@@ -63,14 +63,14 @@ class LibraryRace {
  public:
   static LibraryRace& get();
 
-  // The entry of a class; candidate 0 is ATen's default and wins at once when there is no other or under
-  // CRESSET_NO_RACE. The names say which candidate a remembered decision means.
+  // The entry of a class. Candidate 0 is ATen's default; it wins at once when it is alone or under CRESSET_NO_RACE. The
+  // names identify candidates in remembered decisions.
   RaceEntry& entry(const std::string& key, const std::vector<std::string>& candidates);
 
   void save();   // writes decisions made since the last time; atomic against other processes
-  void reset();  // forgets everything in memory, so that the next entry reads the disk again (for tests)
+  void reset();  // forgets all memory, so the next entry reads the disk again (for tests)
   int64_t decided() const;
-  std::string report() const;  // for people: one line a class
+  std::string report() const;  // readable text with a line for each class
 
  private:
   friend class RaceEntry;
@@ -87,7 +87,7 @@ class LibraryRace {
   std::atomic<int64_t> last_save_ms_;
 };
 
-// A size rounded for the key of a class: its binary logarithm, in half steps.
+// A rounded size for the key of a class: its binary logarithm, in half steps.
 int size_class(int64_t size);
 
 }  // namespace cresset::bridge

@@ -12,27 +12,27 @@ using graph::Arg;
 using graph::OptionalValue;
 using graph::ValueId;
 
-// The call's parts: result[..., mask, ...] = value. What is under the mask has the dimensions before it, one for the
-// elements that the mask lets through, and those after it.
+// The operands of result[..., mask, ...] = value. A tensor under the mask has the dimensions before the mask, a
+// dimension for the selected elements, and the dimensions after the mask.
 struct Assignment {
   ValueId self, mask, value;
   size_t before = 0, masked = 0, after = 0;  // dimensions of self
   bool accumulate = false;
 };
 
-// What was computed of tensors under the mask, element by element, computed of these tensors instead.
+// Recomputes an elementwise function of tensors under the mask from the whole tensors.
 class Unmasked {
  public:
   Unmasked(Capture& capture, const Assignment& call) : capture_(capture), call_(call) {
     const std::optional<ValueId> found = capture.nonzero_of(call.mask);
     const std::vector<sym::ExprId>& sizes = graph().type(call.self).sizes;
     under_.assign(sizes.begin(), sizes.begin() + static_cast<long>(call.before));
-    // Without a nonzero nothing has as many elements as the mask lets through.
+    // Without an earlier nonzero, no tensor has the size of the selection.
     under_.push_back(found ? graph().type(*found).sizes[0] : graph().pool().constant(1));
     under_.insert(under_.end(), sizes.end() - static_cast<long>(call.after), sizes.end());
   }
 
-  // nullopt: it was not made of such tensors and of what is the same for all that the mask lets through.
+  // nullopt: the value is no function of tensors under the mask and of values constant over the selection.
   std::optional<ValueId> of(ValueId value, int depth = 0) {
     if (const auto known = made_.find(value); known != made_.end()) return known->second;
     std::optional<ValueId> whole = the_same_for_all(value);
@@ -53,20 +53,20 @@ class Unmasked {
 
   bool is_one(sym::ExprId size) const { return graph().pool().is_const(size, 1); }
 
-  // Of one element where the mask's dimension is, if it reaches that far.
+  // A value which has a single element along the mask's dimension, if it reaches so far.
   std::optional<ValueId> the_same_for_all(ValueId value) const {
     const graph::TensorType& type = graph().type(value);
     const bool one = std::all_of(type.sizes.begin(), type.sizes.end(), [&](sym::ExprId s) { return is_one(s); });
     if (one && type.rank() <= under_.size()) return value;
     const size_t rank = type.rank();
     if (rank <= call_.after) return value;
-    // Dimensions before the mask's stay where they are only if the mask has one dimension.
+    // Dimensions before the mask stay in place only if the mask has a single dimension.
     const bool aligned = rank == call_.after + 1 || call_.masked == 1;
     return aligned && rank <= under_.size() && is_one(type.sizes[rank - 1 - call_.after]) ? std::optional(value)
                                                                                           : std::nullopt;
   }
 
-  // z[mask], as Capture::replace_masks writes it: one index for each dimension of nonzero(mask).
+  // z[mask], as Capture::replace_masks writes it: an index for each dimension of nonzero(mask).
   std::optional<ValueId> of_masked(const graph::Node& node) const {
     static const graph::OpId index = graph::op_id("aten::index.Tensor"), select = graph::op_id("aten::select.int");
     if (node.op != index) return std::nullopt;
@@ -98,7 +98,7 @@ class Unmasked {
     return true;
   }
 
-  // One number everywhere, in as many places as are under the mask: the number.
+  // A fill with the size of the selection: returns the number.
   std::optional<ValueId> of_filled(const graph::Node& node) {
     static const std::vector<graph::OpId> filled = {graph::op_id("aten::zeros"),    graph::op_id("aten::ones"),
                                                     graph::op_id("aten::full"),     graph::op_id("aten::new_zeros"),
@@ -138,7 +138,7 @@ class Unmasked {
 
   Capture& capture_;
   const Assignment& call_;
-  std::vector<sym::ExprId> under_;  // sizes of what is under the mask
+  std::vector<sym::ExprId> under_;  // sizes of tensors under the mask
   std::unordered_map<ValueId, ValueId> made_;
 };
 
@@ -161,7 +161,7 @@ std::optional<Assignment> assignment_of(graph::Graph& graph, graph::OpId op, con
   const bool computable = mask.dtype == DType::Bool && graph.type(out.value).dtype == type.dtype &&
                           !(out.accumulate && type.dtype == DType::Bool);
   if (!computable || mask.rank() == 0 || graph.type(out.value).rank() > type.rank()) return std::nullopt;
-  if (out.before + mask.rank() > type.rank()) return std::nullopt;  // eager raises
+  if (out.before + mask.rank() > type.rank()) return std::nullopt;  // eager mode raises
   out.after = type.rank() - out.before - mask.rank();
   ops::ShapeContext context(graph, "aten::index_put");
   for (size_t d = 0; d < mask.rank(); ++d)
@@ -169,7 +169,7 @@ std::optional<Assignment> assignment_of(graph::Graph& graph, graph::OpId op, con
   return out;
 }
 
-// Whether it can be written to all of `to`.
+// Whether the value can be written to all of `to`.
 bool broadcasts_to(graph::Graph& graph, const graph::TensorType& type, const graph::TensorType& to) {
   if (type.rank() > to.rank() || type.dtype != to.dtype) return false;
   ops::ShapeContext context(graph, "aten::index_put");

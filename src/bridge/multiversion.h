@@ -1,4 +1,4 @@
-// One body for each vector width; the loader picks the machine's.
+// Compiles a function once for each vector width; the loader picks the machine's version.
 #pragma once
 
 #if defined(__x86_64__) && defined(__linux__)

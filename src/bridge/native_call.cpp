@@ -7,7 +7,7 @@ namespace {
 
 using torch::jit::Stack;
 
-// Calls f(at::Tensor&) for every tensor of a value; what f changes is put back.
+// Calls f(at::Tensor&) for every tensor of a value and stores the changed tensors.
 template <class F>
 void change_tensors_of(c10::IValue& v, F&& f) {
   if (v.isTensor()) {
@@ -33,7 +33,7 @@ void change_tensors_of(c10::IValue& v, F&& f) {
   }
 }
 
-// Likewise of the values from `first` on.
+// The same for the stack's values from `first` on.
 template <class F>
 void change_tensors(Stack& stack, size_t first, F&& f) {
   for (size_t i = first; i < stack.size(); ++i) change_tensors_of(stack[i], f);
@@ -44,7 +44,7 @@ c10::IValue plain(const c10::IValue& v) {
   if (v.isSymFloat()) return v.toSymFloat().guard_float(__FILE__, __LINE__);
   if (v.isSymBool()) return v.toSymBool().guard_bool(__FILE__, __LINE__);
   if (!v.isList() || v.isTensorList() || v.isOptionalTensorList()) return v;
-  // A list made for symbols may hold numbers alone: kernels that take no symbols want the other kind.
+  // A list made for symbols may hold only numbers: kernels without symbols require the other list type.
   const bool symbolic = v.isSymIntList() || std::any_of(v.toListRef().begin(), v.toListRef().end(),
                                                         [](const c10::IValue& e) { return e.isSymInt(); });
   if (!symbolic) return v;
@@ -84,10 +84,10 @@ void run_natively(const c10::OperatorHandle& handle, Capture& capture, Stack& st
 
 void run_beside_capture(const c10::OperatorHandle& handle, Stack& stack) {
   const size_t count = handle.schema().arguments().size();
-  // Gradients of what was captured (escaped_gradients.h).
+  // The operator computes gradients of a captured computation (escaped_gradients.h).
   const bool on_purpose = c10::impl::tls_local_dispatch_key_set().included_.has(kTraceKey);
   for (size_t i = stack.size() - count; on_purpose && i < stack.size(); ++i) stack[i] = plain(stack[i]);
-  // A number that was symbolic stands in a tensor without contents, which autograd may have saved.
+  // A tensor for a symbolic number has no contents; autograd may have saved it.
   if (on_purpose && number_of)
     change_tensors(stack, stack.size() - count, [](at::Tensor& t) {
       if (!t.unsafeGetTensorImpl()->is_wrapped_number()) return false;
@@ -97,8 +97,8 @@ void run_beside_capture(const c10::OperatorHandle& handle, Stack& stack) {
       t = at::native::wrapped_scalar_tensor(plain_number(*number));
       return true;
     });
-  std::vector<std::pair<at::Tensor, at::Tensor>> replaced;  // alias, guest
-  bool left_over = false;  // a guest that was released since the operator was dispatched is an ordinary tensor again
+  std::vector<std::pair<at::Tensor, at::Tensor>> replaced;  // alias, input proxy
+  bool left_over = false;  // a proxy released since the dispatch is an ordinary tensor again
   change_tensors(stack, stack.size() - count, [&](at::Tensor& t) {
     at::Tensor alias = Guest::alias_of(t);
     if (!alias.defined()) return left_over = left_over || t.key_set().has(kTraceKey), false;

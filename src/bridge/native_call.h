@@ -1,4 +1,4 @@
-// Operators that reach the trace key but are not captured.
+// Operators which reach the trace key without being captured.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -7,14 +7,16 @@
 
 namespace cresset::bridge {
 
-// The capture of this thread is closed: the operator runs as if there were none. Symbolic numbers among the arguments
-// become plain ones.
+// This thread's capture is closed: the operator runs eagerly. Symbolic numbers among the arguments become plain
+// numbers.
 void run_natively(const c10::OperatorHandle& handle, Capture& capture, torch::jit::Stack& stack);
 
-// No capture on this thread, but an argument is a guest of another thread's: the operator works on an alias of it.
+// This thread has no capture, but an argument is an input proxy of another thread: the operator works on an alias of
+// it.
 void run_beside_capture(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
 
-// How the number behind a tensor that stands for a symbolic one is found (Capture::symbolic_number), after the capture.
+// Sets the lookup of the number behind a tensor of a symbolic number (Capture::symbolic_number), for use after the
+// capture.
 void set_symbolic_numbers(std::function<std::optional<at::Scalar>(const at::Tensor&)> of);
 
 }  // namespace cresset::bridge

@@ -1,4 +1,4 @@
-// Nodes of autograd's, as this torch holds them.
+// The smart pointer type of autograd nodes in this version of torch.
 #pragma once
 
 #include <torch/csrc/autograd/edge.h>

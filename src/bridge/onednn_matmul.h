@@ -1,4 +1,5 @@
-// Exported by libtorch_cpu without a public header. Weak: a torch without it is served by ATen's default.
+// libtorch_cpu exports this function without a public header. The symbol is weak: a torch without it uses ATen's
+// default.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -48,7 +48,7 @@ std::pair<std::string, std::string> functional_name(const std::string& name, con
   return {name.substr(0, name.size() - 1), overload};
 }
 
-// Whether a functional operator takes what the in-place one does; either may have more at its end.
+// Whether a functional operator takes the same arguments as the in-place operator; either may have more at its end.
 bool takes_the_same(const c10::FunctionSchema& in_place, const c10::FunctionSchema& functional) {
   const auto &a = in_place.arguments(), &b = functional.arguments();
   if (functional.is_mutable() || b.empty()) return false;
@@ -56,7 +56,7 @@ bool takes_the_same(const c10::FunctionSchema& in_place, const c10::FunctionSche
                     [](const c10::Argument& x, const c10::Argument& y) { return *x.real_type() == *y.real_type(); });
 }
 
-// The one of that name, or another overload: pow.Scalar is not to pow_.Scalar what add.Tensor is to add_.Tensor.
+// The operator of this name, or another overload: pow_.Scalar corresponds to pow.Tensor_Scalar, not to pow.Scalar.
 std::optional<c10::OperatorHandle> functional_of_in_place(const c10::FunctionSchema& schema) {
   const auto [base, overload] = functional_name(schema.name(), schema.overload_name());
   const std::optional<c10::OperatorHandle> named = find_schema(base, overload);
@@ -68,7 +68,7 @@ std::optional<c10::OperatorHandle> functional_of_in_place(const c10::FunctionSch
   return std::nullopt;
 }
 
-// An out= overload's functional counterpart: the overload of the same base with the same arguments less the outs.
+// An out= overload's functional counterpart: the overload of the same base with the same arguments except the outs.
 std::optional<c10::OperatorHandle> functional_of_out(const c10::OperatorHandle& handle, size_t outs) {
   const c10::FunctionSchema& schema = handle.schema();
   const size_t kept = schema.arguments().size() - outs;
@@ -180,7 +180,7 @@ std::optional<c10::OperatorHandle> find_operator(graph::OpId op) {
   return find_schema(name.substr(0, dot), name.substr(dot + 1));
 }
 
-// A library's kernel may be any code. Of torch's own, these call products by way of the dispatcher.
+// A library's kernel may run any code. Among torch's own kernels, these call products through the dispatcher.
 static bool is_made_of_others(std::string_view name) {
   if (!name.starts_with("aten::")) return !name.starts_with("prims::") && !name.starts_with("cresset::");
   return name == "aten::_trilinear" || name.starts_with("aten::linalg_pinv.");

@@ -1,4 +1,4 @@
-// What capture knows of an operator from its schema, computed once.
+// The schema's information about an operator for capture, computed once.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -38,28 +38,28 @@ struct OpEntry {
     InPlace,      // writes argument 0 and returns it; has a functional counterpart
     InPlaceView,  // changes argument 0's metadata: t_, unsqueeze_, ...
     Out,          // writes trailing out arguments; has a functional counterpart
-    Opaque,       // none of these: ends the capture
+    Opaque,       // none of the above: ends the capture
   };
   c10::OperatorHandle handle;
   std::string name;  // "aten::add.Tensor"
   Class op_class;
   graph::OpId functional;                                // the operator appended to the graph
   std::optional<c10::OperatorHandle> functional_handle;  // its handle
-  std::vector<ArgType> arg_types, return_types;          // the latter of `functional`
-  size_t out_arguments = 0;                              // Out: how many trailing arguments
-  std::optional<size_t> sparse_argument;                 // whether gradients are to be sparse
-  bool made_of_others = false;                           // its kernel may call operators that autocast casts for
-  bool foreign = false;                                  // works with what no graph has: see is_foreign()
+  std::vector<ArgType> arg_types, return_types;          // return_types: of `functional`
+  size_t out_arguments = 0;                              // Out: number of trailing arguments
+  std::optional<size_t> sparse_argument;                 // the argument which requests sparse gradients
+  bool made_of_others = false;                           // its kernel may call operators for which autocast casts
+  bool foreign = false;  // works with objects or processes outside of any graph: see is_foreign()
 };
 
 std::string qualified_name(const c10::OperatorName& name);
 ArgType arg_type(const c10::Argument& argument);
-// The operator of that name, if it is registered.
+// The operator of this name, if it is registered.
 std::optional<c10::OperatorHandle> find_operator(graph::OpId op);
 OpEntry classify(const c10::OperatorHandle& handle);
-// Whether the operator takes or gives objects of C++ classes (a process group, a work in progress), of which a schema
-// says nothing, or speaks to other processes (by the name of a group), in the order of the program. A piece ends before
-// such a call, which is given real tensors.
+// Whether the operator is outside of any graph: it takes or returns objects of C++ classes (a process group, a pending
+// work item), or communicates with other processes by the name of a group. A schema does not describe these effects,
+// and their order matters. The graph segment ends before the call, which receives real tensors.
 bool is_foreign(const c10::FunctionSchema& schema);
 
 }  // namespace cresset::bridge

@@ -7,7 +7,7 @@
 namespace cresset::bridge {
 namespace {
 
-// Backends' own kernels of other layouts, and what stands in their place while capturing.
+// Dispatch keys of backend kernels for other layouts, and their counterparts while capturing.
 constexpr std::pair<c10::DispatchKey, c10::DispatchKey> kOtherLayouts[] = {
     {c10::DispatchKey::SparseCPU, c10::DispatchKey::SparsePrivateUse3},
     {c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::SparseCsrPrivateUse3},
@@ -15,7 +15,7 @@ constexpr std::pair<c10::DispatchKey, c10::DispatchKey> kOtherLayouts[] = {
     {c10::DispatchKey::NestedTensorCPU, c10::DispatchKey::NestedTensorPrivateUse3},
 };
 
-// Past the kernels of the capture key, which take tensors for strided ones.
+// Bypasses the kernels of the capture key, which treat tensors as strided.
 void natively(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   Capture* const capture = Capture::current();
   if (capture == nullptr) return run_beside_capture(op, *stack);

@@ -8,7 +8,7 @@ namespace cresset::bridge {
 
 namespace {
 
-// Names are those that the operators keep themselves.
+// Keys refer to the names which the operators themselves own.
 class ByName : public c10::OpRegistrationListener {
  public:
   ByName() { overloads_.reserve(4096); }
@@ -17,7 +17,8 @@ class ByName : public c10::OpRegistrationListener {
     std::lock_guard lock(mutex_);
     overloads_[handle.operator_name().name].push_back(handle);
   }
-  // The name of another overload has to stand for them all when the one goes whose name did.
+  // The key refers to the name of an overload. If this overload is removed, the name of another overload must replace
+  // it.
   void onOperatorDeregistered(const c10::OperatorHandle& handle) override {
     std::lock_guard lock(mutex_);
     auto left = overloads_.extract(handle.operator_name().name);
@@ -43,7 +44,7 @@ class ByName : public c10::OpRegistrationListener {
 ByName& by_name() {
   static ByName* const one = [] {
     auto* made = new ByName;  // lives as long as the dispatcher
-    // The registration handle would unregister on destruction; it is never destroyed.
+    // The registration handle is leaked on purpose, because its destruction would unregister the listener.
     new c10::RegistrationHandleRAII(
         c10::Dispatcher::singleton().addRegistrationListener(std::unique_ptr<c10::OpRegistrationListener>(made)));
     return made;

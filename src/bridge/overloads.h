@@ -6,10 +6,10 @@
 
 namespace cresset::bridge {
 
-// The registered operators of one name ("aten::add"), each an overload, in the order of their registration. The
-// dispatcher itself finds an operator only by its whole name, or copies the names of all of them.
+// The registered overloads of an operator name ("aten::add"), in registration order. The dispatcher itself finds only
+// full names, or copies the names of all operators.
 std::vector<c10::OperatorHandle> overloads_of(std::string_view name);
-// From here on the operators are known by their names: about a third of a millisecond, for thousands of them.
+// Starts to index operators by name: about a third of a millisecond for thousands of operators.
 void watch_overloads();
 
 }  // namespace cresset::bridge

@@ -27,7 +27,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The one element of all that is returned: its gradient is shared by the elements that equal it.
+// A reduction which returns a single element (min, max, median): all elements equal to it share its gradient.
 using Choice = at::Tensor (*)(const at::Tensor&);
 template <Choice choose>
 struct Chosen : torch::autograd::Function<Chosen<choose>> {
@@ -44,7 +44,8 @@ struct Chosen : torch::autograd::Function<Chosen<choose>> {
   }
 };
 
-// Of a factor that is 0: the product of the others. All others are divided out.
+// The derivative at a factor of 0 is the product of the remaining factors. For other factors, the factor is divided
+// out.
 struct Product : torch::autograd::Function<Product> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& self, int64_t dim, bool keep) {
     at::Tensor out = self.prod(dim, keep);
@@ -114,8 +115,8 @@ struct Sums : torch::autograd::Function<Sums> {
   }
 };
 
-// Before the first 0 each factor is divided out; that 0 is left out of the products behind it; what follows has no
-// part in anything but zeros.
+// Before the first 0 each factor is divided out. The first 0 is left out of the later products. Factors after it
+// influence only zeros.
 struct Products : torch::autograd::Function<Products> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& self, int64_t dim) {
     at::Tensor out = self.cumprod(dim);
@@ -135,7 +136,7 @@ struct Products : torch::autograd::Function<Products> {
   }
 };
 
-// To the power of a symbolic whole number, which autograd cannot compare with 0.
+// Power with a symbolic integer exponent, which autograd cannot compare with 0.
 struct WholePower : torch::autograd::Function<WholePower> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& self, const c10::SymInt& exponent) {
     context->save_for_backward({self});
@@ -150,7 +151,7 @@ struct WholePower : torch::autograd::Function<WholePower> {
   }
 };
 
-// Autograd's formula asks how the factors lie in memory, to choose between two ways to the same numbers.
+// Autograd's formula tests the layout of the factors to choose between two ways to the same numbers.
 struct MatrixProduct : torch::autograd::Function<MatrixProduct> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& a, const at::Tensor& b) {
     context->save_for_backward({a, b});
@@ -165,7 +166,7 @@ struct MatrixProduct : torch::autograd::Function<MatrixProduct> {
   }
 };
 
-// The copies of each element are one dimension to sum over, however many there are.
+// The copies of each element form a single dimension to sum over, whatever their number.
 struct Repeated : torch::autograd::Function<Repeated> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& self, at::SymIntArrayRef repeats) {
     context->saved_data["sizes"] = self.sym_sizes();
@@ -186,7 +187,7 @@ struct Repeated : torch::autograd::Function<Repeated> {
       if (i >= added) shape.push_back(sizes[i - added]);
     }
     const at::Tensor apart = gradients[0].reshape_symint(shape);
-    return {copies.empty() ? apart : apart.sum(copies), {}};  // a sum over no dimension is one over all
+    return {copies.empty() ? apart : apart.sum(copies), {}};  // a sum over no dimension would sum over all
   }
 };
 
@@ -202,7 +203,7 @@ at::Tensor chosen(const Arguments& args) {
   return Chosen<choose>::apply(args[0].toTensor());
 }
 
-// A dtype that is asked for is left to autograd, as are numbers.
+// An explicit dtype is left to autograd, as are 0-dim tensors.
 at::Tensor product(const Arguments& args) {
   const at::Tensor self = args[0].toTensor();
   if (!args[1].isNone() || self.dim() == 0) return {};
@@ -224,7 +225,7 @@ at::Tensor sums(const Arguments& args) {
   return Sums::apply(self, c10::maybe_wrap_dim(args[1].toInt(), self.dim()));
 }
 
-// Where data gives the number of elements, of which autograd makes a float.
+// For a data-dependent element count, which autograd's formula converts to a float.
 template <bool root>
 at::Tensor spread(const Arguments& args) {
   const at::Tensor self = args[0].toTensor();
@@ -240,14 +241,14 @@ at::Tensor spread(const Arguments& args) {
 
 bool is_whole(const c10::IValue& value) { return value.isSymInt() && value.toSymInt().is_symbolic(); }
 
-// A float without a number, as the tensor that another form of the operator takes; undefined for any other.
+// The tensor form of a float without a known number; undefined for any other value.
 at::Tensor float_tensor(const c10::IValue& value, at::ScalarType dtype) {
   if (!value.isSymFloat() || !at::isFloatingType(dtype)) return {};
   const at::Tensor made = SymNode::operand_of(value.toSymFloat().toSymNodeImpl());
   return made.defined() ? made.to(dtype) : made;
 }
 
-// So of a whole number.
+// Also covers a symbolic integer.
 at::Tensor number_tensor(const c10::IValue& value, at::ScalarType dtype) {
   if (!is_whole(value) || !at::isFloatingType(dtype)) return float_tensor(value, dtype);
   return at::full({}, at::Scalar(value.toSymInt()), at::TensorOptions().dtype(dtype));
@@ -276,7 +277,7 @@ at::Tensor product_of_matrices(const Arguments& args) {
   if (a.dim() != 2 || b.dim() != 2 || !(is_asked(a) || is_asked(b))) return {};
   return MatrixProduct::apply(a, b);
 }
-// Of real numbers no gradient comes through a sign; autograd asks for the sizes to say so.
+// For real numbers a sign has no gradient, but autograd's formula needs the sizes for the zeros.
 struct Sign : torch::autograd::Function<Sign> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& self) {
     context->save_for_backward({self});
@@ -301,8 +302,8 @@ at::Tensor repeated(const Arguments& args) {
   return Repeated::apply(self, at::SymIntArrayRef(repeats));
 }
 
-// Autograd keeps where the argument lies in its storage, which a stand-in does not say. The capture cannot go on,
-// either: it ends before autograd looks.
+// Autograd keeps an argument's storage offset, which a proxy tensor lacks. The capture cannot continue either: it ends
+// before autograd reads the offset.
 at::Tensor placed(const Arguments& args) {
   Capture* capture = Capture::current();
   const TraceTensor* trace = capture != nullptr && !capture->closed() ? TraceTensor::from(args[0].toTensor()) : nullptr;
@@ -316,8 +317,7 @@ bool wants_gradients(const Arguments& args) {
   return at::GradMode::is_enabled() && std::any_of(args.begin(), args.end(), wants);
 }
 
-// Whether autograd notes the call, and nothing else does: derivatives forwards and transforms of functions want rules
-// of their own.
+// Whether only autograd observes the call: forward-mode derivatives and function transforms need rules of their own.
 bool is_recorded(const Arguments& args) {
   if (!at::functorch::getDynamicLayerStack().empty()) return false;
   const at::Tensor* first = nullptr;
@@ -332,7 +332,7 @@ bool is_recorded(const Arguments& args) {
 
 struct OwnDerivative {
   const char* name;
-  at::Tensor (*apply)(const Arguments&);  // undefined: autograd's own is right
+  at::Tensor (*apply)(const Arguments&);  // undefined: autograd's own formula is used
 };
 
 constexpr OwnDerivative kOwn[] = {
@@ -356,16 +356,16 @@ constexpr OwnDerivative kOwn[] = {
     {"as_strided", placed},
 };
 
-// Operators whose formulas compare a number with 0, which fails at a symbolic one.
+// Operators whose formulas compare a number with 0, which fails for a symbolic number.
 constexpr std::string_view kOfNumbers[] = {"pow.Tensor_Scalar", "pow_.Scalar", "pow.Scalar"};
 
-// Plain numbers in place of symbolic ones, with guards.
+// Replaces symbolic numbers by plain numbers, with guards.
 void make_plain(torch::jit::Stack& stack, size_t count) {
   for (size_t i = stack.size() - count; i < stack.size(); ++i)
     if (is_whole(stack[i])) stack[i] = stack[i].toSymInt().guard_int(__FILE__, __LINE__);
 }
 
-// Autograd's own kernel does the rest of the calls: that of another backend, which is the same one.
+// The remaining calls use autograd's own kernel, taken from another backend: it is the same kernel.
 class Kernel final : public c10::OperatorKernel {
  public:
   Kernel(const OwnDerivative& own, c10::SafeKernelFunction autograd)
@@ -391,7 +391,7 @@ class Kernel final : public c10::OperatorKernel {
   c10::SafeKernelFunction autograd_;
 };
 
-// Before a transform of functions, which differentiates by autograd's formulas.
+// Runs before a function transform, which differentiates by autograd's formulas.
 class BeforeTransforms final : public c10::OperatorKernel {
  public:
   explicit BeforeTransforms(c10::SafeKernelFunction transform) : transform_(std::move(transform)) {}

@@ -1,10 +1,10 @@
-// Derivatives for trace tensors where autograd's own formula reads data or asks for sizes as numbers: ours are made of
-// operators, which hold for any data and any sizes.
+// Derivative formulas for trace tensors, where autograd's own formula reads data or requires concrete sizes. These
+// formulas consist of operators and hold for any data and any sizes.
 #pragma once
 
 namespace cresset::bridge {
 
-// Registers them above autograd. Once, before the first capture.
+// Registers the formulas above autograd. Called once, before the first capture.
 void install_own_derivatives();
 
 }  // namespace cresset::bridge

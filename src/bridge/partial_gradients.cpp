@@ -63,7 +63,7 @@ std::unique_ptr<PartialProgram> PartialPrograms::make(const std::vector<bool>& g
 std::unique_ptr<driver::Deferred> PartialPrograms::lowered(std::unique_ptr<graph::Graph> program) {
   Result<std::unique_ptr<driver::Deferred>> deferred = driver::defer(std::move(program), options_);
   CRESSET_CHECK(deferred.ok(), describe(deferred.fallback()));
-  // Where lowering asked, no other one is made any more.
+  // If lowering asked new questions, their answers are unguarded: this program and all later ones are refused.
   return sealed_ == sym::asked(whole_.env()) ? std::move(*deferred) : nullptr;
 }
 

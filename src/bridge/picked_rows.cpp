@@ -12,7 +12,7 @@ void PickedRows::add_index(const at::Tensor& index, int64_t extent, int64_t step
   choices_.push_back({indices_.back().const_data_ptr<int64_t>(), extent, step});
 }
 
-// Whether stepping through `outer` continues `inner`, which is a longer dimension then.
+// Whether `outer` continues `inner` without a gap, so that both form a single longer dimension.
 bool PickedRows::fold(const Dim& outer, Dim& inner) const {
   const auto continues = [&](int64_t a, int64_t b) { return a == b * inner.size; };
   bool same = continues(outer.self, inner.self) && continues(outer.other, inner.other);
@@ -28,7 +28,7 @@ void PickedRows::add_dim(Dim dim) {
   dims_.push_back(dim);
 }
 
-// The last dimension is a row where no index moves along it and both tensors are dense.
+// The last dimension becomes the row where no index moves along it and both tensors are dense.
 void PickedRows::find_rows() {
   if (!dims_.empty()) {
     const Dim& last = dims_.back();
@@ -45,20 +45,20 @@ void PickedRows::find_rows() {
 
 namespace {
 
-// Elements of self that a part has next to each other: with fewer, threads write to the same lines of caches all the
-// time.
+// Minimum number of adjacent elements of self in a part. With fewer elements, threads constantly write to the same
+// cache lines.
 constexpr int64_t kLeastStretch = 128;
-// Elements of a row for which it is worth it that every part reads all indices.
+// Minimum row length for which every part may read all indices.
 constexpr int64_t kWorthSearching = 8;
 
 }  // namespace
 
-// Places of a dimension that no index moves along are different elements of self.
+// Along a dimension where no index moves, positions are distinct elements of self.
 int64_t PickedRows::parts_of_dim(size_t d) const {
   return std::min(dims_[d].size, dims_[d].size * dims_[d].self / kLeastStretch);
 }
 int64_t PickedRows::parts_of_row() const { return row_ / kLeastStretch; }
-// Each part has those that one of its own places is chosen for.
+// Divides the positions of the indexed dimension: each part handles the rows with its own positions.
 int64_t PickedRows::parts_of_places() const {
   return choices_.size() == 1 && row_ >= kWorthSearching ? choices_[0].extent : 1;
 }
@@ -98,7 +98,7 @@ PickedRows PickedRows::part(int64_t which, int64_t parts) const {
   return out;
 }
 
-// The line that a row lies in.
+// The line which contains a row.
 PickedRows::Line PickedRows::line_of(int64_t row) const {
   Line line{std::vector<int64_t>(dims_.size() - 1), self_start_, other_start_, {}};
   for (size_t k = 0; k < choices_.size(); ++k) line.places[k] = choices_[k].places;

@@ -1,5 +1,6 @@
-// Stretches of a tensor's memory that indices name, one beside each row of another tensor: what gather, index and
-// index_select read from and what scatter, index_put and index_add write to, as one walk over both.
+// Indexed rows: contiguous pieces of a tensor's memory selected by indices, paired with the rows of another tensor.
+// gather, index and index_select read them; scatter, index_put and index_add write them. Both tensors are traversed in
+// one walk.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,23 +20,23 @@ class PickedRows {
  public:
   static constexpr size_t kMostIndices = 4;
 
-  // Rows of `self` that `indices` name along dimensions first, first + 1, ...; `other` has the shape of self[indices]
-  // with the indices' own dimensions in place of those. Negative indices count from the end where `wraps`.
+  // Rows of `self` selected by `indices` along dimensions first, first + 1, ... `other` has the shape of self[indices],
+  // in which the indices' own dimensions replace the indexed ones. Negative indices count from the end where `wraps`.
   static PickedRows by_indices(const at::Tensor& self, int64_t first, std::vector<at::Tensor> indices,
                                const at::Tensor& other, bool wraps);
-  // As gather and scatter do: `index` has the shape of `other` and says the place in dimension `dim`.
+  // As gather and scatter: `index` has the shape of `other` and gives the position in dimension `dim`.
   static PickedRows by_gathering(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& other);
 
   int64_t rows() const { return rows_; }
-  int64_t row() const { return row_; }  // elements, next to each other in both tensors
+  int64_t row() const { return row_; }  // elements of a row, contiguous in both tensors
 
-  // Cut so that no two parts touch the same elements of `self`, whatever the indices, where self's elements do not
-  // overlap, and seldom the same line of a cache: part `which` of `parts`, of at most most_parts().
+  // Divides the walk so that no two parts touch the same elements of `self`, whatever the indices, and rarely the same
+  // cache line. Elements of self must not overlap. Returns part `which` of `parts`; `parts` is at most most_parts().
   int64_t most_parts() const;
   PickedRows part(int64_t which, int64_t parts) const;
 
-  // Rows [begin, end) in row-major order: body(self, other), both offsets in elements. False, before it is reached: an
-  // index is out of range.
+  // Walks rows [begin, end) in row-major order: body(self, other), with both offsets in elements. Returns false before
+  // the row of an index which is out of range.
   template <class Body>
   bool walk(int64_t begin, int64_t end, const Body& body) const;
 
@@ -43,12 +44,12 @@ class PickedRows {
   struct Dim {
     int64_t size = 1;
     int64_t self = 0, other = 0;                  // steps, in elements
-    std::array<int64_t, kMostIndices> indices{};  // steps of each
+    std::array<int64_t, kMostIndices> indices{};  // steps in each index tensor
   };
   struct Choice {
     const int64_t* places = nullptr;
-    int64_t extent = 0, step = 0;                // of the dimension it chooses in
-    int64_t own_begin = 0, own_end = INT64_MAX;  // what lies outside is another part's
+    int64_t extent = 0, step = 0;                // of the indexed dimension
+    int64_t own_begin = 0, own_end = INT64_MAX;  // positions outside of this range belong to a different part
   };
 
   void add_index(const at::Tensor& index, int64_t extent, int64_t step);
@@ -59,7 +60,7 @@ class PickedRows {
   int64_t parts_of_dim(size_t d) const;
   int64_t parts_of_row() const;
   int64_t parts_of_places() const;
-  // Where a line begins: at which place of each outer dimension, and where in self, other and the indices that is.
+  // The start of a line: its position in each outer dimension, and the offsets in self, other and the indices.
   struct Line {
     std::vector<int64_t> at;
     int64_t self = 0, other = 0;
@@ -68,15 +69,15 @@ class PickedRows {
   Line line_of(int64_t row) const;
   void go_on(Line& line) const;
   void step(Line& line, size_t dim, int64_t times) const;
-  // The choices that differ along a line; the others, which stand still there, are made once for all of it.
+  // The choices which vary along a line. Choices which are constant along it are applied once, in `self`.
   struct Moving {
-    int64_t self = 0;  // where the line begins, with those others
+    int64_t self = 0;  // start of the line, with the constant choices applied
     std::array<size_t, kMostIndices> choices{};
     size_t count = 0;
   };
   std::optional<Moving> moving_along(const Line& line) const;  // nullopt: an index is out of range
   bool is_unit(size_t choice) const;
-  // Bodies by value: what they write may lie anywhere but in a copy that nobody else knows.
+  // Bodies are passed by value: then the compiler knows their writes cannot alias the body itself.
   template <class Body>
   bool walk_several(const Line& line, int64_t begin, int64_t end, Body body) const;
   template <class Body>
@@ -98,7 +99,7 @@ inline void PickedRows::step(Line& line, size_t dim, int64_t times) const {
   for (size_t k = 0; k < choices_.size(); ++k) line.places[k] += times * dims_[dim].indices[k];
 }
 
-// To the next line; from the last one to the first.
+// Moves to the next line; from the last line to the first.
 inline void PickedRows::go_on(Line& line) const {
   for (size_t d = dims_.size() - 1; d-- > 0;) {
     if (++line.at[d] < dims_[d].size) return step(line, d, 1);
@@ -122,7 +123,7 @@ inline std::optional<PickedRows::Moving> PickedRows::moving_along(const Line& li
   return out;
 }
 
-// Whether nothing but this choice moves in self, by single elements, and all else is dense.
+// Whether this choice alone moves in self, by single elements, and everything else is dense.
 inline bool PickedRows::is_unit(size_t choice) const {
   const Dim& dim = dims_.back();
   return dim.indices[choice] == 1 && choices_[choice].step == 1 && dim.self == 0 && dim.other == 1;
@@ -139,7 +140,7 @@ bool PickedRows::walk_several(const Line& line, int64_t begin, int64_t end, Body
 
 template <class Body>
 bool PickedRows::walk_line(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const {
-  struct Local {  // the body writes to memory: what members hold would be read again for each row
+  struct Local {  // local copies: the body writes memory, so members would be read again for each row
     const int64_t* places;
     int64_t stride, extent, step;
   };
@@ -165,7 +166,8 @@ bool PickedRows::walk_line(const Line& line, const Moving& moving, int64_t begin
   return true;
 }
 
-// Of one index that moves. kUnit: is_unit, so that the loop has no products. kAll: all places are this part's.
+// Walks with a single moving index. kUnit: is_unit, so the loop has no products. kAll: all positions belong to this
+// part.
 template <bool kUnit, bool kAll, class Body>
 bool PickedRows::walk_places(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const {
   const Dim& dim = dims_.back();
@@ -182,7 +184,7 @@ bool PickedRows::walk_places(const Line& line, const Moving& moving, int64_t beg
 #pragma GCC unroll 4
   for (int64_t i = begin; i < end; ++i) {
     int64_t place = places[i * stride];
-    if (outside(place)) [[unlikely]] {  // apart: what most indices are asks nothing else
+    if (outside(place)) [[unlikely]] {  // rare case apart: the common path needs no further test
       if (place >= 0 || outside(place += from_end)) return false;
     }
     if constexpr (!kAll)
@@ -212,7 +214,7 @@ bool PickedRows::walk(int64_t begin, int64_t end, const Body& body) const {
   return true;
 }
 
-// The indices of a list in which others are missing, where they are neighbours and not too many.
+// The indices of a list with gaps, if the given ones are neighbours and few enough.
 struct NamedRun {
   int64_t first;  // dimension
   std::vector<runtime::TensorId> indices;
@@ -221,7 +223,7 @@ std::optional<NamedRun> neighbours_of(const std::vector<std::optional<runtime::T
 
 inline bool is_index(const at::Tensor& t) { return t.scalar_type() == at::kLong || t.scalar_type() == at::kInt; }
 
-// The dimension that argument 1 of a call names, of a tensor that has some.
+// The dimension in argument 1 of a call, for a tensor of positive rank.
 std::optional<int64_t> dim_of(const runtime::ExternCall& call, const BoundContext& context);
 
 }  // namespace cresset::bridge

@@ -47,7 +47,7 @@ bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, co
   return true;
 }
 
-// What was computed lies as arguments do, it is not known as which.
+// A computed tensor may depend on the strides of any argument, so all arguments are guarded.
 void Capture::hold_strides(const TraceTensor& tensor) {
   const Storage& storage = storages_[tensor.storage_id().index];
   if (storage.home == OutputSpec::Kind::Constant) return;
@@ -71,7 +71,7 @@ const PossibleView* Capture::possible_view(uint32_t storage) const {
 bool Capture::lays_out(const TraceTensor& tensor) const {
   const uint32_t index = tensor.storage_id().index;
   if (is_callers(tensor) || possible_view(index) != nullptr) return false;
-  // Where dimensions of one element are, formulas of other orders are not eager's (visible_strides.h).
+  // At dimensions of one element, stride formulas of other orders differ from eager mode's (visible_strides.h).
   if (tensor.type().strides != graph::contiguous_strides(graph_->pool(), tensor.type().sizes)) return false;
   const graph::Value& value = graph_->value(storages_[index].value);
   if (value.kind != graph::Value::Kind::Result) return false;
@@ -81,7 +81,7 @@ bool Capture::lays_out(const TraceTensor& tensor) const {
   return def->op_class != ops::OpClass::Extern && def->op_class != ops::OpClass::Composite;
 }
 
-// Guards that it is a copy. False: it is a view, by the hints.
+// Guards that the operator makes a copy. Returns false when it makes a view, according to the hints.
 bool Capture::guard_copy(const PossibleView& view) {
   const auto holds = [&](const std::pair<sym::ExprId, bool>& answer) {
     const std::optional<int64_t> hint = env().hint(answer.first);
@@ -100,7 +100,7 @@ bool Capture::is_alive(uint32_t storage) {
                      [&](const TraceTensor* tensor) { return tensor->storage_id().index == storage; });
 }
 
-// Before a write to `storage`: what shares its memory in eager must share it here.
+// Called before a write to `storage`: tensors which share memory in eager mode must share it here.
 void Capture::guard_copies_of(uint32_t storage) {
   for (const PossibleView& view : possible_views_) {
     if (view.copy != storage && view.source != storage) continue;
@@ -109,7 +109,7 @@ void Capture::guard_copies_of(uint32_t storage) {
   }
 }
 
-// As `escaping` says, somebody sees the memory that the copy shares with its source, if it is a view.
+// Whether the memory which copy and source may share is visible in the `escaping` storages.
 bool Capture::shows(const PossibleView& view, const std::unordered_set<uint32_t>& escaping) const {
   if (storages_[view.source].home != OutputSpec::Kind::GraphOutput || escaping.count(view.source) != 0) return true;
   const PossibleView* origin = possible_view(view.source);
@@ -122,7 +122,7 @@ std::optional<std::vector<int64_t>> Capture::pinned(const std::vector<sym::ExprI
   std::vector<int64_t> out;
   for (const sym::ExprId e : exprs) {
     const std::optional<int64_t> value = pinned(e);
-    if (!value) return std::nullopt;  // sizes that data gives
+    if (!value) return std::nullopt;  // data-dependent sizes
     out.push_back(*value);
   }
   return out;
@@ -134,8 +134,8 @@ bool ViewChoice::gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) 
   return as_suggested ? source.suggest_memory_format() == format : source.is_contiguous(format);
 }
 
-// A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
-// a program for these sizes alone. nullopt: it is a copy.
+// A result whose memory reveals whether it is a view. If sizes of 0 and 1 decide this, the result follows eager mode,
+// in a program specialized to these sizes. nullopt: the result is a copy.
 std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
   const PossibleView* view = possible_view(trace.storage_id().index);
   if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;

@@ -1,7 +1,7 @@
-// Operators that give a view where they can and a copy where they must (reshape, contiguous, to). Which one it is may
-// hang on sizes being 0 or 1. The answer of general sizes, which is taken, makes a copy where eager gives a view at
-// batch 1; that matters only to who sees the memory: Capture keeps what was assumed, and guards it when a write or a
-// result shows it.
+// Operators which return a view where possible and a copy otherwise (reshape, contiguous, to). The outcome may depend
+// on sizes of 0 and 1. Capture answers for general sizes and therefore makes a copy where eager mode returns a view at
+// batch 1. The difference shows only in shared memory. Capture records its assumptions and guards them when a write or
+// a result exposes the memory.
 #pragma once
 
 #include <utility>
@@ -11,12 +11,12 @@
 
 namespace cresset::bridge {
 
-// While one lives, such an operator runs.
+// RAII: alive while an operator of this kind runs.
 class ViewOrCopy {
  public:
   using Answers = std::vector<std::pair<sym::ExprId, bool>>;
 
-  // format: in which its argument is given as it is.
+  // `format`: the memory format in which the operator returns its argument unchanged.
   explicit ViewOrCopy(c10::MemoryFormat format = c10::MemoryFormat::Contiguous, bool as_suggested = false)
       : outer_(current()), format_(format), as_suggested_(as_suggested) {
     current() = this;
@@ -29,7 +29,7 @@ class ViewOrCopy {
     thread_local ViewOrCopy* innermost = nullptr;
     return innermost;
   }
-  // A condition was given the answer of general sizes, without a guard.
+  // Records a condition which was answered for general sizes, without a guard.
   static void answered(sym::ExprId condition, bool answer) {
     if (current() != nullptr) current()->answers_.emplace_back(condition, answer);
   }
@@ -48,17 +48,17 @@ struct PossibleView {
   graph::TensorType source_type;
   sym::ExprId source_offset;
   ViewChoice choice;
-  bool of_base;                 // the source is no view
-  bool conjugated, negated;     // as the source is read
-  ViewOrCopy::Answers answers;  // with these it is a copy
+  bool of_base;                 // the source is a base, not a view
+  bool conjugated, negated;     // the source's conjugate and negative bits
+  ViewOrCopy::Answers answers;  // with these answers the operator makes a copy
 };
 
-// A result as eager gives it: a view of that storage.
+// A result in eager mode's form: a view of the storage `source`.
 struct AsView {
   uint32_t source;
   std::vector<sym::ExprId> strides;
   sym::ExprId offset;
-  bool is_source;  // the very tensor
+  bool is_source;  // the result is the source tensor itself
   bool conjugated, negated;
 };
 

@@ -12,10 +12,10 @@ using sym::VarId;
 
 namespace {
 
-constexpr int64_t kGeneralSize = 12;   // of what data decides: it has halves, thirds and quarters
-constexpr int64_t kSteps[] = {24, 7};  // one that keeps most divisibilities, one that keeps none
+constexpr int64_t kGeneralSize = 12;   // general value for an unbacked size, with halves, thirds and quarters
+constexpr int64_t kSteps[] = {24, 7};  // the first keeps most divisibilities, the second keeps none
 
-// The hint moved by `step`, upwards or, where the range ends, downwards.
+// Moves the hint by `step`: upwards or, at the end of the range, downwards.
 int64_t moved(int64_t hint, int64_t step, sym::Interval range) {
   if (hint + step <= range.hi) return hint + step;
   return std::max(range.lo, hint - step);
@@ -37,7 +37,7 @@ SizePredictor::SizePredictor(sym::ShapeEnv& env, const std::vector<ExprId>& size
   Point factors;
   for (const VarId var : vars_) factors[var] = 1;
   place_points(factors);
-  for (int i = 0; i < 3; ++i) {  // n // 160 does not move with n by a little
+  for (int i = 0; i < 3; ++i) {  // a small step of n does not move n // 160
     bool any = false;
     for (const ExprId e : sizes_) {
       if (!is_still(e, points_)) continue;
@@ -197,7 +197,7 @@ ExprId SizePredictor::candidate(size_t i, int64_t base) {
   return {};
 }
 
-// base + sum of slope * (symbol - hint), slopes from the points that move one symbol.
+// base + sum of slope * (symbol - hint), with slopes from the points which move a single symbol.
 ExprId SizePredictor::affine(size_t i, int64_t base) {
   sym::ExprPool& pool = env_.pool();
   ExprId e = pool.constant(base);
@@ -217,7 +217,7 @@ ExprId SizePredictor::affine(size_t i, int64_t base) {
   return value(hints_, e) == base && agrees(e, i) ? e : ExprId{};
 }
 
-// slope * size + constant, for sizes that are themselves no affine functions of the symbols (a padded `(n + 1) // 2`).
+// slope * size + constant, for a size which is no affine function of the symbols (a padded `(n + 1) // 2`).
 ExprId SizePredictor::affine_in(ExprId size, size_t i, int64_t base) const {
   sym::ExprPool& pool = env_.pool();
   const std::optional<int64_t> here = value(hints_, size);

@@ -1,4 +1,4 @@
-// Finds how an operator's result sizes follow from its arguments' sizes, by asking for a few more sizes.
+// Finds result sizes of an operator as functions of its arguments' sizes, by observing the operator at further sizes.
 #pragma once
 
 #include <cstdint>
@@ -10,37 +10,38 @@
 
 namespace cresset::bridge {
 
-// Accepted: a constant, one of the arguments' sizes, an affine function of the size symbols or of one of those
-// sizes, a size's half and a constant, or the product, least or greatest of two sizes (the arguments' or those found
-// for earlier dimensions). Each must agree with every observation, of which there is at least one for every symbol and
-// one that moves them all (a product of two symbols is affine in each of them).
+// Accepted functions: a constant; a size of an argument; an affine function of the size symbols or of such a size; half
+// of a size plus a constant; and the product, minimum or maximum of two sizes (of arguments, or found for earlier
+// dimensions). A function must agree with every observation. There is at least one observation for every symbol, and
+// one which moves all symbols, since a product of two symbols is affine in each of them.
 class SizePredictor {
  public:
   using Point = std::unordered_map<sym::VarId, int64_t>;
 
-  // `sizes`: expressions that the call depends on, simplified. A symbol that only data knows stands at a general size.
+  // `sizes`: simplified expressions on which the call depends. An unbacked symbol is set to a general size.
   SizePredictor(sym::ShapeEnv& env, const std::vector<sym::ExprId>& sizes);
 
   const Point& hints() const { return hints_; }
   const std::vector<sym::VarId>& symbols() const { return vars_; }
-  bool guesses() const { return guesses_; }                     // whether one of them is no hint
+  bool guesses() const { return guesses_; }                     // whether a symbol has no hint
   const std::vector<Point>& points() const { return points_; }  // the sizes to try
-  // More that move all symbols, by little, for operators that reject those.
+  // Further points which move all symbols by small steps, for operators which reject points().
   std::vector<Point> closer_points() const;
   bool moves_all(const Point& point) const;
-  // Symbols that no observation moves, where there are others that one does: the operator takes their values alone.
+  // Symbols which no observation moves, although another symbol was moved: the operator accepts only their present
+  // values.
   std::vector<sym::VarId> never_moved() const;
-  // Symbols that none of the points that the operator took moves alone: each set of several that are as large, whose
-  // moves together are to be tried, first by two, then all of them.
+  // Symbols which no accepted point moves alone, grouped by equal hints. The members of a group are moved together:
+  // first pairs, then the whole group.
   std::vector<std::vector<sym::VarId>> perhaps_equal(const std::vector<Point>& taken) const;
   std::vector<Point> points_moving(const std::vector<sym::VarId>& together) const;
-  // Sizes that no observation moves: how results follow from them is not known.
+  // Sizes which no observation moves, so their influence on the results is unknown.
   std::vector<sym::ExprId> still() const;
-  // No value: a division by zero there.
+  // nullopt: a division by zero.
   std::optional<int64_t> value(const Point& point, sym::ExprId e) const;
   void observe(const Point& point, std::vector<int64_t> numbers);
 
-  // `base`: the numbers for the hints. False when some number follows no accepted function, or too little was observed.
+  // `base`: the numbers at the hints. False when a number follows no accepted function, or too little was observed.
   bool fit(const std::vector<int64_t>& base);
   sym::ExprId expression(size_t i) const { return expressions_[i]; }  // of number i, after fit()
 
@@ -49,7 +50,7 @@ class SizePredictor {
     Point point;
     std::vector<int64_t> numbers;
   };
-  void place_points(const Point& factors);  // by how many times the usual steps each symbol is moved
+  void place_points(const Point& factors);  // factors: multiples of the usual step, by symbol
   bool is_still(sym::ExprId size, const std::vector<Point>& points) const;
   bool observed_enough() const;
   bool agrees(sym::ExprId e, size_t i) const;

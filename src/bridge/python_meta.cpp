@@ -15,8 +15,8 @@
 namespace cresset::bridge {
 namespace {
 
-// The dispatcher says where each kernel was registered: "Meta: registered at <file>:<line> :: ...", the active first.
-// An operator without a meta kernel is made of others, some of which have theirs in Python.
+// The dispatcher tells where each kernel was registered: "Meta: registered at <file>:<line> :: ...", the active kernel
+// first. An operator without a meta kernel is composite, and some of its operators have Python meta kernels.
 bool asks_python(const c10::OperatorHandle& handle) {
   if (!handle.schema().name().starts_with("aten::") && !handle.schema().name().starts_with("cresset::")) return false;
   std::istringstream lines(handle.dumpState());
@@ -31,8 +31,8 @@ bool is_number(Capture& capture, graph::ValueId id) {
          capture.constant(value).unsafeGetTensorImpl()->is_wrapped_number();
 }
 
-// What the operator gives for small matrices that lie column by column (and for 0-dim tensors as they are).
-// TensorIterator keeps that order; an operator that does not makes strides of its own.
+// The result dtype for small column-major matrices (0-dim tensors stay 0-dim). TensorIterator keeps this order. An
+// operator which does not keep it makes strides of its own.
 std::optional<DType> dtype_made(Capture& capture, const c10::OperatorHandle& handle,
                                 const std::vector<graph::Arg>& args) {
   const std::vector<int64_t> sizes = {2, 3}, strides = {1, 2};
@@ -44,7 +44,7 @@ std::optional<DType> dtype_made(Capture& capture, const c10::OperatorHandle& han
     ordered = ordered || is_matrix;
     at::Tensor made(is_matrix ? at::detail::empty_strided_cpu(sizes, strides, to_torch(type.dtype))
                               : at::detail::empty_cpu({}, to_torch(type.dtype)));
-    return made.fill_(1);  // integers are divided by it
+    return made.fill_(1);  // an operator may divide integers by it
   };
   const auto number = [&](sym::ExprId e) {
     const std::optional<int64_t> hint = capture.env().hint(e);
@@ -52,7 +52,7 @@ std::optional<DType> dtype_made(Capture& capture, const c10::OperatorHandle& han
     return *hint;
   };
   const Capture::StepAside aside;
-  const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);  // as where programs run
+  const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);  // as in programs
   try {
     torch::jit::Stack stack;
     for (size_t i = 0; i < args.size(); ++i)
@@ -67,7 +67,7 @@ std::optional<DType> dtype_made(Capture& capture, const c10::OperatorHandle& han
   }
 }
 
-// The dtype that operands are converted to first.
+// The dtype to which operands are converted first.
 DType common_dtype(Capture& capture, const std::vector<graph::Arg>& args, const std::vector<size_t>& operands,
                    DType made) {
   const DType promoted =
@@ -142,7 +142,7 @@ double work_of(Capture& capture, const std::vector<graph::Arg>& args,
   return std::max(elements, numbers);
 }
 
-// Internal operators divide by sizes that their callers have looked at.
+// Internal operators divide by sizes which their callers have checked.
 static bool has_no_elements(Capture& capture, const std::vector<graph::Arg>& args) {
   bool found = false;
   graph::Graph::for_each_value(args, [&](const graph::ValueId& v) {
@@ -154,9 +154,9 @@ static bool has_no_elements(Capture& capture, const std::vector<graph::Arg>& arg
 bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, const std::vector<graph::Arg>& args,
                     const graph::Device& device) {
   if (device.kind != graph::DeviceKind::Cpu || !has_cpu_kernel(handle) || !asks_python_for_sizes(handle)) return false;
-  if (handle.schema().returns().empty()) return false;                             // called for an effect
-  if (handle.schema().name().starts_with("aten::_unsafe_index")) return false;     // no index is checked
-  if (handle.schema().name().find("backward") != std::string::npos) return false;  // its kernel trusts in sizes
+  if (handle.schema().returns().empty()) return false;                             // called for a side effect
+  if (handle.schema().name().starts_with("aten::_unsafe_index")) return false;     // its kernel does not check indices
+  if (handle.schema().name().find("backward") != std::string::npos) return false;  // its kernel does not check sizes
   if (trusts_in_sizes(handle) && has_no_elements(capture, args)) return false;
   return work_of(capture, args, [&](sym::ExprId e) { return capture.env().hint_or(e, 1); }) <= kLittleWork;
 }

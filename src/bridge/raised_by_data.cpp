@@ -17,19 +17,19 @@ using graph::Arg;
 using graph::OptionalValue;
 using graph::ValueId;
 
-// What of its arguments an operator raises by.
+// The cause of an operator's data-dependent errors, as a pattern of its arguments.
 struct DataCheck {
   enum class By : uint8_t {
-    List,            // (self, indices, ...): one tensor of indices a dimension
+    List,            // (self, indices, ...): an index tensor for each dimension
     AlongDim,        // (self, dim, indices, ...)
-    AlongDimEither,  // likewise, counted from the end where they are negative
+    AlongDimEither,  // the same; negative indices count from the end
     Rows,            // (table, indices, ...)
-    Elements,        // (self, indices, ...): of self's elements in a row
+    Elements,        // (self, indices, ...): indices into self's flattened elements
     Targets,         // (self, classes, weight, reduction, ignored, ...)
     Divisor,         // (self, other, ...): of integers
-    Position,        // (self, dim, index): a number that data gave
-    Anything,        // it has to be run
-    Asked,           // likewise, if its last argument says so
+    Position,        // (self, dim, index): a data-dependent index
+    Anything,        // any other cause: the operator must run
+    Asked,           // the same, if its last argument requests the check
   } by;
 };
 
@@ -199,7 +199,7 @@ std::optional<int64_t> RaisedByData::work(const DataCheck& check, const std::vec
       break;
     case By::Position: {
       const auto index = std::get<sym::ExprId>(args[2]);
-      if (now_.integer(index)) return std::nullopt;  // its shape rule knows
+      if (now_.integer(index)) return std::nullopt;  // the shape rule knows the index
       std::optional<std::vector<ValueId>> read = now_.elements_in(index);
       if (!read) return std::nullopt;
       asked = *std::move(read);
@@ -226,7 +226,7 @@ bool RaisedByData::raises(const DataCheck& check, graph::OpId op, const std::vec
   bool found = false;
   try {
     found = asks(check, op, args);
-  } catch (const std::exception&) {  // what comes before it raises: the piece will say so
+  } catch (const std::exception&) {  // an earlier operator raises: the segment itself will report it
     found = true;
   }
   now_.forget_large();
@@ -279,7 +279,7 @@ bool RaisedByData::raises_itself(graph::OpId op, const std::vector<Arg>& args) {
   if (is_random(op)) before.emplace();
   bool raised = false;
   try {
-    graph::Node node;  // in no graph: nobody asks for its results
+    graph::Node node;  // in no graph, since its results are not used
     node.op = op;
     node.args = args;
     run_by_aten(
@@ -310,7 +310,7 @@ bool RaisedByData::any_outside(ValueId indices, sym::ExprId size, bool from_the_
 bool RaisedByData::any_outside(ValueId indices, int64_t size, bool from_the_end, std::optional<int64_t> ignored) {
   at::Tensor values = now_.of(indices);
   if (!at::isIntegralType(values.scalar_type(), false) || values.numel() == 0) return false;
-  for (int64_t d = 0; d < values.dim(); ++d)  // of what is repeated, one
+  for (int64_t d = 0; d < values.dim(); ++d)  // a single copy of repeated elements
     if (values.stride(d) == 0) values = values.narrow(d, 0, 1);
   values = values.to(at::kLong).contiguous();
   const int64_t* first = values.const_data_ptr<int64_t>();

@@ -1,7 +1,7 @@
-// Operators that raise by what their tensors hold: an index out of bounds, a matrix that is singular, a division of
-// integers by zero. Their shape rules cannot know. In the call that is captured the very tensors are asked when such an
-// operator is met, so that the piece ends before it, and it raises where it stands in the program, inside of the `try`
-// around it. Later calls whose data makes one raise are done again by eager.
+// Data-dependent errors: operators which raise because of tensor contents, such as an index out of bounds, a singular
+// matrix or an integer division by zero. Shape rules cannot know these errors. During capture the real tensors are
+// examined when such an operator is met. The graph segment then ends before the operator, which raises at its place in
+// the program, inside the surrounding `try`. A later call whose data raises is repeated by eager mode.
 #pragma once
 
 #include <vector>
@@ -11,19 +11,20 @@
 namespace cresset::bridge {
 
 struct DataCheck;                             // a row of the table
-const DataCheck* data_check(graph::OpId op);  // nullptr: it never raises by data
-// Whether the operator may raise for what these arguments hold; or nobody knows: it has no rules of ours.
+const DataCheck* data_check(graph::OpId op);  // nullptr: it never raises because of data
+// Whether the operator may raise for these contents. Also true for an operator without cresset's own rules.
 bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
 
-// Asks what a capture is captured with.
+// Examines the data of the captured call.
 class RaisedByData {
  public:
   RaisedByData(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
                const std::vector<at::Tensor>& constants, ValuesNow::ElementOf element)
       : graph_(graph), now_(graph, inputs, constants, std::move(element)) {}
 
-  // Whether the operator raises, or one before it. caught: whether the program may catch that; then no work is too
-  // much, while otherwise what takes long to know is not asked. Operators must run for real (Capture::StepAside).
+  // Whether the operator, or an operator before it, raises. caught: whether the program may catch the error; if so, any
+  // amount of work is spent on the answer. Otherwise expensive checks are skipped. Operators must run for real
+  // (Capture::StepAside).
   template <class Caught>
   bool raises(const DataCheck& check, graph::OpId op, const std::vector<graph::Arg>& args, Caught&& caught) {
     const std::optional<int64_t> work = this->work(check, args);
@@ -42,7 +43,7 @@ class RaisedByData {
   bool any_list_outside(graph::ValueId self, const std::vector<graph::OptionalValue>& indices);
   bool divides_by_zero(const std::vector<graph::Arg>& args);
 
-  static constexpr int64_t kWork = int64_t{1} << 24;  // elements: some ten milliseconds a capture
+  static constexpr int64_t kWork = int64_t{1} << 24;  // elements: some ten milliseconds per capture
   const graph::Graph& graph_;
   ValuesNow now_;
   int64_t left_ = kWork;

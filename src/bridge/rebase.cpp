@@ -14,7 +14,7 @@ Edge recorded_edge(const at::Tensor& tensor) {
   return meta != nullptr && meta->grad_fn_ ? Edge(meta->grad_fn_, meta->output_nr_) : Edge();
 }
 
-// With the hook that keeps its gradient, which autograd had moved along.
+// Restores an edge, together with the retain_grad() hook, which autograd had moved to the new node.
 void put_back(const at::Tensor& tensor, const Edge& edge) {
   auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
   if (meta == nullptr || recorded_edge(tensor) == edge) return;
@@ -25,8 +25,8 @@ void put_back(const at::Tensor& tensor, const Edge& edge) {
   meta->output_nr_ = edge.input_nr;
 }
 
-// What was written to a view. Autograd puts such a node into one for the whole base (CopySlices), which replaces the
-// first edge: that of what was there before, of which nothing is left.
+// The node of a write to a view. Autograd wraps it into a node for the whole base (CopySlices), which replaces its
+// first edge: the edge of the old contents, of which nothing remains.
 class WrittenView final : public torch::autograd::Node {
  public:
   using Node::Node;
@@ -39,7 +39,7 @@ class WrittenView final : public torch::autograd::Node {
   }
 };
 
-// What was written to a base. Autograd holds a base that views are made of anew to be a node's first result.
+// The node of a write to a base. Autograd requires a base with regenerated views to be a node's first result.
 class WrittenBase final : public torch::autograd::Node {
  public:
   using Node::Node;
@@ -96,8 +96,8 @@ bool may_rebase(const at::Tensor& tensor) {
          !(base.is_leaf() && base.requires_grad());
 }
 
-// Autograd holds the view's lock while it says so, which a thread that has it must not ask for again. Its mutexes are
-// ordinary ones: those of glibc answer a second attempt of the same thread, too.
+// While autograd regenerates the history, it holds the view's lock, which the same thread must not request again. Its
+// mutexes are ordinary: glibc's try_lock fails for a second attempt of the same thread, too.
 bool is_asked_for_history(const at::Tensor& tensor) {
   if (!is_recorded_view(tensor)) return false;
   std::mutex& mutex = torch::autograd::impl::get_view_autograd_meta(tensor)->mutex_;
@@ -110,7 +110,7 @@ void refresh_history(const at::Tensor& view) {
   if (!is_recorded_view(view) || is_asked_for_history(view)) return;
   try {
     view.grad_fn();
-  } catch (const c10::Error&) {  // autograd refuses to say: whoever asks is told
+  } catch (const c10::Error&) {  // autograd refuses to answer: any later request gets the error
   }
 }
 

@@ -1,8 +1,8 @@
-// Histories of tensors that the caller has, and that a call writes in place.
+// Autograd histories of the caller's tensors which a call writes in place.
 //
-// While a call is captured, autograd notes such writes for real, in the history of the caller's own tensor. When the
-// piece ends, the tensor gets back the history that it had; each call of the compiled piece then does what autograd
-// does after a write: the tensor, and what it is a view of, become results of the call's node.
+// During capture, autograd records these writes for real, in the history of the caller's own tensor. At the end of the
+// graph segment the tensor gets its previous history back. Each call of the compiled segment then repeats autograd's
+// action after a write: the tensor, and the base of a view, become results of the call's node.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,55 +13,56 @@
 
 namespace cresset::bridge {
 
-// What autograd knows of a tensor before a call.
+// Autograd's state of a tensor before a call.
 class History {
  public:
-  // nullptr: of a leaf that is no view, there is nothing to be known.
+  // Returns nullptr for a leaf which is no view: it has no history.
   static std::shared_ptr<const History> of(const at::Tensor& tensor);
 
-  // Where gradients of what the tensor was then arrive; nowhere, of a leaf.
+  // The edge to which gradients of the tensor's earlier value flow; invalid for a leaf.
   const torch::autograd::Edge& edge() const { return edge_; }
-  // Whether its gradient is kept (t.retain_grad()).
+  // Whether the gradient is retained (t.retain_grad()).
   bool is_retained() const { return is_retained_; }
-  // The tensor has this history again. nullptr: that of a leaf.
+  // Gives the history back to the tensor. nullptr: the history of a leaf.
   static void restore(const std::shared_ptr<const History>& history, const at::Tensor& tensor);
 
  private:
   torch::autograd::Edge edge_;
-  torch::autograd::Edge of_base_;  // of a view
+  torch::autograd::Edge of_base_;  // for a view: the base's edge
   bool is_retained_ = false;
 };
 
-// A view, of which autograd tells its base.
+// Whether the tensor is a view whose base autograd knows.
 bool is_recorded_view(const at::Tensor& tensor);
 
-// A view of an operator that gives several, which autograd does not let be written.
+// Whether an operator with several views returned this view; autograd forbids writes to it.
 bool is_one_of_several(const at::Tensor& tensor);
 
-// A view of what wants gradients, made where nothing was recorded.
+// Whether the tensor is a view, made in no_grad mode, of a tensor which requires gradients.
 bool is_unrecorded_view(const at::Tensor& tensor);
 
-// Whether autograd lets a tensor be written in place, when gradients of what is written are wanted.
+// Whether autograd permits an in-place write to the tensor of a value which requires gradients.
 bool may_rebase(const at::Tensor& tensor);
 
-// After a write: the tensor is what the node computed, its result `input_nr`.
+// Called after a write: makes the tensor result `input_nr` of the node.
 void rebase(const at::Tensor& written, NodePtr node, uint32_t input_nr);
 
-// A leaf of autograd's record: what arrives at `other` is the gradient of `leaf` from now on.
+// Replaces a leaf of the autograd graph: gradients which arrive at `other` are `leaf`'s gradients from now on.
 void take_place_of(const at::Tensor& other, const at::Tensor& leaf);
 
-// Whether autograd is about to say what has become of a view: it makes the view anew, of its base as that is now. What
-// it calls for that must neither end a capture nor ask for this history.
+// Whether autograd is at work on the history of this view: it regenerates the view from the base's present state. The
+// operators which it calls must neither end a capture nor ask for this history.
 bool is_asked_for_history(const at::Tensor& tensor);
 
-// A view whose base was written learns its history when it is asked: now, while nobody in a capture has sizes that are
-// symbols. Not where that is being asked at this moment.
+// Updates the history of a view whose base was written. Normally the view updates when asked, but this happens now,
+// while no tensor of a capture has symbolic sizes. No-op while autograd is at work on this history.
 void refresh_history(const at::Tensor& view);
 
-// A view has no history of its own until it is asked for: it follows from that of its base.
+// Drops the history of a view; autograd derives it from the base at the next request.
 void forget_history(const at::Tensor& view);
 
-// A piece may end inside of an operator (.item()), below autograd, which is to record all the same.
+// RAII: enables autograd's dispatch keys again. A graph segment may end inside of an operator (.item()), below
+// autograd, which must record nevertheless.
 class AboveAutograd {
  public:
   AboveAutograd() : guard_(with_autograd()) {}

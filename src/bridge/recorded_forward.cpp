@@ -46,8 +46,8 @@ const RecordedCall::Given* given_of(const RecordedCall* call, ValueId id) {
   return call != nullptr ? call->find(id) : nullptr;
 }
 
-// Running statistics are written, and what else the operator gives in training does not depend on them: those of the
-// call are gone.
+// Removes the running statistics of a batch norm in training. They are written, the values of the call are gone, and
+// the remaining results do not depend on them.
 graph::Node without_statistics(graph::Node node) {
   static const graph::OpId training = graph::op_id("aten::_native_batch_norm_legit_functional"),
                            plain = graph::op_id("aten::native_batch_norm");
@@ -59,7 +59,7 @@ graph::Node without_statistics(graph::Node node) {
   return node;
 }
 
-// Autograd knows many operators in their in-place form alone (copy_), which the graph has not.
+// Autograd has derivatives for many operators only in their in-place form (copy_), which the graph lacks.
 bool lacks_derivative(const std::vector<at::Tensor>& results) {
   return std::any_of(results.begin(), results.end(), [](const at::Tensor& t) {
     return t.defined() && t.requires_grad() &&
@@ -95,7 +95,7 @@ bool any_wants_gradients(const variable_list& tensors) {
          });
 }
 
-// As torch's once_differentiable does it: they have a history that raises when a pass comes to it.
+// As torch's once_differentiable: gives the results a history which raises when a pass reaches it.
 void forbid_derivatives(variable_list& results) {
   for (at::Tensor& result : results) {
     if (!result.defined()) continue;
@@ -111,15 +111,15 @@ void forbid_derivatives(variable_list& results) {
 
 }  // namespace
 
-// ---- Functions of Python's
+// ---- Python functions
 
 struct RecordedForward::Function {
   std::shared_ptr<const graph::Graph> graph;
   const RecordedFunction* what;
   std::shared_ptr<const AutogradRecord> record;
   IntegerOf integer;
-  std::unordered_map<ValueId, at::Tensor> around;  // of the program
-  std::unordered_map<ValueId, uint32_t> own;       // results of the node itself, by which: without a history here
+  std::unordered_map<ValueId, at::Tensor> around;  // values of the program
+  std::unordered_map<ValueId, uint32_t> own;  // results of the node itself, with their position; without a history here
 
   at::Tensor read(std::unordered_map<ValueId, at::Tensor>& local, graph::NodeId at, ValueId id,
                   const NodePtr& self) const {
@@ -127,7 +127,7 @@ struct RecordedForward::Function {
     const RecordedCall::Given* const given = given_of(record->call_of(at), id);
     if (given == nullptr || given->history == id) return outside(id, self);
     if (!given->history.valid()) return outside(id, self).detach();
-    if (!around.contains(id)) return outside(given->history, self);  // which it stands for
+    if (!around.contains(id)) return outside(given->history, self);  // it stands for this value
     return with_history_of(outside(id, self).detach(), outside(given->history, self));
   }
 
@@ -170,12 +170,12 @@ struct RecordedForward::Function {
     for (size_t i = 0; i < what->made.size(); ++i) {
       const std::optional<ValueId>& made = what->made[i];
       if (what->kind != Kind::Node && i < given.size() && (!what->given.at(i) || !given[i].defined())) {
-        out.push_back(given[i]);  // of which the hook has seen nothing
+        out.push_back(given[i]);  // the hook has not seen this gradient
         continue;
       }
       const bool own = made && local.contains(*made);
       out.push_back(!made ? at::Tensor() : own ? local.at(*made) : outside(*made, self));
-      // What a function that is marked so computes, it computes under no_grad().
+      // A function marked once_differentiable computes in no_grad mode.
       if (what->once && own && out.back().defined()) out.back() = out.back().detach();
     }
     if (what->once && any_wants_gradients(given)) forbid_derivatives(out);
@@ -197,7 +197,7 @@ class PreHook final : public torch::autograd::FunctionPreHook {
 
  private:
   FunctionPtr function_;
-  Node* of_;  // which has the hook
+  Node* of_;  // the node which has the hook
 };
 
 class PostHook final : public torch::autograd::FunctionPostHook {
@@ -214,7 +214,7 @@ class PostHook final : public torch::autograd::FunctionPostHook {
   Node* of_;
 };
 
-// A custom function.
+// The node of a custom function.
 class FunctionNode final : public Node {
  public:
   using Node::Node;
@@ -237,7 +237,7 @@ RecordedForward::RecordedForward(std::shared_ptr<const graph::Graph> graph, cons
       depends_(depends),
       integer_(std::move(integer)),
       values_(graph_->value_count()) {
-  // Where the record begins there are no hooks: they are the caller's.
+  // The inputs are aliases without hooks, because hooks of the inputs belong to the caller.
   const auto begin = [](const at::Tensor& t) { return t.requires_grad() ? at::alias(t) : t; };
   for (size_t i = 0; i < inputs.size(); ++i) values_[graph_->inputs[i].index] = begin(inputs[i]);
   for (size_t i = 0; i < constants.size(); ++i) values_[graph_->constants[i].index] = begin(constants[i]);
@@ -275,7 +275,7 @@ std::vector<ValueId> RecordedForward::wanted() const {
     out.push_back(function.of);
     add(function.next);
   }
-  // Gradients are the functions' own.
+  // Gradients belong to the functions themselves.
   std::unordered_set<ValueId> of_backward(backward_.tangents.begin(), backward_.tangents.end());
   for (const Backward::Write& w : backward_.writes) of_backward.insert(w.live);
   for (const graph::NodeId id : backward_.part.order)
@@ -323,8 +323,8 @@ at::Tensor RecordedForward::argument(const RecordedCall* call, ValueId id) const
   return given->history == id || !history.requires_grad() ? value : with_history_of(value, history);
 }
 
-// What C++ functions of autograd's compute, they compute where nothing is recorded; operators have derivatives of their
-// own. Not so functions of Python's, and what the program computes under no_grad().
+// Finds calls made in no_grad mode which must be recorded. Autograd's C++ functions compute in this mode, but their
+// operators have derivatives of their own. Python functions, and the program's own no_grad regions, stay unrecorded.
 void RecordedForward::find_recorded() {
   const AutogradRecord& record = *backward_.record;
   std::unordered_set<ValueId> of_python;
@@ -376,7 +376,7 @@ void RecordedForward::run_node(graph::NodeId id) {
   }
 }
 
-// Of what a node's gradients are held to, only sizes and dtype matter.
+// Of the metadata against which gradients are checked, only sizes and dtype matter.
 void RecordedForward::add_metadata(Node& node, const std::optional<ValueId>& of) const {
   if (!of) {
     node.add_input_metadata(Node::undefined_input{});
@@ -389,7 +389,7 @@ void RecordedForward::add_metadata(Node& node, const std::optional<ValueId>& of)
       at::empty_strided(sizes, std::vector<int64_t>(sizes.size()), at::dtype(to_torch(type.dtype))));
 }
 
-// A result of a custom function leads to what that was given.
+// Connects a result of a custom function to the function's inputs.
 void RecordedForward::give_history(ValueId id) {
   for (const RecordedFunction& function : backward_.record->functions) {
     if (function.kind != Kind::Node) continue;
@@ -413,7 +413,7 @@ void RecordedForward::give_history(ValueId id) {
   }
 }
 
-// What it reads: not the node itself, of which it is a part, nor what is computed of that.
+// The values which a function reads. It must not refer to its own node, nor to values computed from the node's results.
 std::shared_ptr<RecordedForward::Function> RecordedForward::bound(const RecordedFunction& what,
                                                                   const Node& node) const {
   auto out = std::make_shared<Function>();

@@ -1,9 +1,9 @@
-// A program done once more through autograd, operator by operator, on the tensors that a call was given: autograd then
-// has the record that eager mode would have, from which gradients of any order come.
+// The double-backward fallback: runs a program once more through autograd, operator by operator, on the tensors of a
+// call. Autograd then has eager mode's graph, from which gradients of any order follow.
 //
-// The graph says what was computed, its AutogradRecord which of that autograd has recorded, and how: results computed
-// under no_grad() have no history, and functions of Python's in the record (hooks, custom functions) do again what they
-// did when the record was run for the capture.
+// The captured graph gives the computation. Its AutogradRecord gives the recorded parts and their form. Results
+// computed under no_grad() have no history. Python functions in the autograd graph (hooks, custom functions) repeat
+// their actions from the capture.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,18 +23,18 @@ namespace cresset::bridge {
 class RecordedForward {
  public:
   using IntegerOf = std::function<int64_t(sym::ExprId)>;
-  // inputs: with their history. depends: values that gradients may be wanted of.
+  // inputs: with their history. depends: values of which gradients may be wanted, as flags by value.
   RecordedForward(std::shared_ptr<const graph::Graph> graph, const Backward& backward,
                   const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& constants,
                   const std::vector<bool>& depends, IntegerOf integer);
 
   void know(graph::ValueId id, const at::Tensor& value) { values_[id.index] = value; }
-  // Throws c10::Error where it cannot be done. Gives what was looked at, by value.
+  // Throws c10::Error when the run is impossible. Returns the values which were read, as flags by value.
   std::vector<bool> run();
-  // Of the leaves, by autograd. Some tangents may be undefined.
+  // Gradients of the leaves, by autograd. Tangents may be undefined.
   std::vector<at::Tensor> gradients(const std::vector<at::Tensor>& tangents) const;
 
-  struct Function;  // of Python's, with what it reads of the program
+  struct Function;  // a Python function, with the program's values which it reads
 
  private:
   std::vector<graph::NodeId> needed(std::vector<bool>& read) const;
@@ -52,9 +52,9 @@ class RecordedForward {
   const Backward& backward_;
   const std::vector<bool>& depends_;
   const IntegerOf integer_;
-  std::vector<at::Tensor> values_;                              // by ValueId
-  std::unordered_set<const RecordedCall*> recorded_;            // though they were called where nothing is
-  std::vector<at::Tensor> leaves_;                              // by position in Backward::leaves
+  std::vector<at::Tensor> values_;                    // by ValueId
+  std::unordered_set<const RecordedCall*> recorded_;  // calls made in no_grad mode which must be recorded nevertheless
+  std::vector<at::Tensor> leaves_;                    // by position in Backward::leaves
   std::unordered_map<const RecordedFunction*, NodePtr> nodes_;  // of custom functions
 };
 

@@ -55,7 +55,7 @@ RecordedPass::RecordedPass(const graph::Graph& graph, std::shared_ptr<const Back
     if (!backward_->in_own_casts.contains(id)) note_castable(id);
 }
 
-// Operators that autocast gives operands of its own dtype, whatever they are. Those that are not among these may be.
+// Operators whose operands autocast always casts to its own dtype. Operators outside of this list may be cast, too.
 static bool is_lowered(graph::OpId op) {
   static constexpr std::string_view kNames[] = {"mm",     "addmm",  "bmm",         "baddbmm",      "addbmm", "matmul",
                                                 "linear", "conv1d", "conv2d",      "conv3d",       "mv",     "addmv",
@@ -110,7 +110,7 @@ RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const st
   return out;
 }
 
-// By value.
+// Flags by value: whether a value depends on leaves with gradients.
 std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
   static const graph::OpId detach = graph::op_id("aten::detach");
   const auto may_depend = [&](graph::ValueId v) {
@@ -123,7 +123,7 @@ std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
   for (const graph::NodeId id : graph_.order) {
     bool depends = false;
     graph::Graph::for_each_value(graph_.node(id).args, [&](const graph::ValueId& v) { depends |= out[v.index]; });
-    // What is drawn takes no more than its layout from what it is drawn into, and has no derivative.
+    // Random numbers drawn into a tensor depend only on its layout and have no derivative.
     depends = depends && graph_.node(id).op != detach &&
               !std::string_view(graph::op_name(graph_.node(id).op)).starts_with("cresset::bernoulli_fill");
     for (const graph::ValueId v : graph_.node(id).results) out[v.index] = depends && may_depend(v);
@@ -131,7 +131,7 @@ std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
   return out;
 }
 
-// That nobody has written what is read, by value.
+// Checks that no value which is read was written meanwhile. read: flags by value.
 void RecordedPass::check(const Call& call, const std::vector<bool>& read) const {
   std::vector<bool> inputs;
   for (size_t i = 0; i < call.edges.size(); ++i) inputs.push_back(read[graph_.inputs[i].index]);
@@ -148,7 +148,7 @@ void RecordedPass::check(const Call& call, const std::vector<bool>& read) const 
         "Call the function without cresset.compile.");
 }
 
-// give(interpreter): what is wanted, once all that the backward part is given is there.
+// Calls give(interpreter) once all operands of the backward subgraph are present.
 template <class Give>
 std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::vector<at::Tensor>& saved,
                                                   Give&& give) const {
@@ -181,8 +181,8 @@ std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::v
   return give(interpreter);
 }
 
-// Whether the operators of the backward part have the derivatives that eager mode's pass has: what each was given has
-// the history that its operator in the graph gives it, and autograd calls no functions of Python's.
+// Whether the backward subgraph's operators have the derivatives of eager mode's pass. Each operand then has the
+// history which its operator in the graph gives it, and autograd calls no Python functions.
 bool RecordedPass::is_plain(const std::vector<bool>& depends) const {
   const AutogradRecord& record = *backward_->record;
   if (!record.functions.empty() || record.reads_copies) return false;
@@ -197,7 +197,7 @@ bool RecordedPass::is_plain(const std::vector<bool>& depends) const {
   return true;
 }
 
-// nullopt: it cannot be done, and the backward part may be run instead.
+// nullopt: this way is impossible, and the backward subgraph may run instead.
 std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call& call,
                                                                       const std::vector<at::Tensor>& tangents,
                                                                       const std::vector<at::Tensor>& saved) const {
@@ -228,7 +228,7 @@ std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call
     for (const Backward::Write& w : backward_->writes)
       forward.know(w.live, tensor_at(w.place, given, constants_, {}).detach());
     check(call, forward.run());
-    no_autocast.reset();  // formulas are cast for as autocast is where the pass was called
+    no_autocast.reset();  // formulas follow autocast at the call of the pass
     return forward.gradients(tangents);
   } catch (const c10::Error&) {
     if (!may_fail) throw;

@@ -1,13 +1,13 @@
-// Backward passes whose results want gradients themselves (create_graph=True).
+// Backward passes whose results require gradients themselves (create_graph=True).
 //
-// Compiled code has no derivative: such a pass runs the forward part of the joint graph operator by operator, through
-// autograd, from the tensors that the call was given, with the history that they had then; autograd makes the gradients
-// (recorded_forward.h). What it records is what eager's pass records. What does not depend on what gradients are wanted
-// of (a dropout's mask) is taken from what the call saved.
+// Compiled code has no derivative. A pass of this kind therefore runs the forward part of the joint graph operator by
+// operator, through autograd (recorded_forward.h). It starts from the call's tensors with their history at the call.
+// Autograd then computes the gradients and records the same graph as in eager mode. Values independent of the
+// differentiated tensors (a dropout's mask) are taken from the call's saved values.
 //
-// Where autograd cannot (it has no derivative of an operator of ours), the backward part is run in the same way. That
-// does not know of functions of Python's in the record, nor that a checkpoint's values stand for those of the forward
-// pass: there an error says so.
+// Where autograd lacks a derivative of a cresset operator, the backward subgraph runs in the same way. The backward
+// subgraph knows neither Python functions in the autograd graph nor the forward values behind a checkpoint's recomputed
+// values; an error reports these cases.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,25 +23,25 @@
 
 namespace cresset::bridge {
 
-// Of one compiled variant.
+// Belongs to a cache entry.
 class RecordedPass {
  public:
-  // What one call leaves behind.
+  // The data which a single call leaves behind.
   struct Call {
     SavedTensors inputs;
-    std::vector<torch::autograd::Edge> edges;  // where gradients of the inputs go; invalid: none are wanted
+    std::vector<torch::autograd::Edge> edges;  // targets of the inputs' gradients; invalid: no gradient is wanted
     std::vector<uint32_t> constants;           // their versions
     std::vector<int64_t> symbols;
   };
 
-  // graph: the joint one, as captured.
+  // graph: the joint graph as captured.
   RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
                const std::vector<at::Tensor>& constants, const std::unordered_map<sym::VarId, uint32_t>& slots);
 
-  // Whether autocast, as it is on this thread, casts for an operator of the backward part.
+  // Whether autocast, in this thread's state, casts for an operator of the backward subgraph.
   bool casts_apart() const;
 
-  // saved: values of the graph that the call keeps for its backward passes.
+  // saved: graph values which the call keeps for its backward passes.
   void set_saved(std::vector<graph::ValueId> saved) { saved_ = std::move(saved); }
 
   static Call note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants, const int64_t* symbols,
@@ -51,7 +51,7 @@ class RecordedPass {
   std::vector<at::Tensor> run(const Call& call, std::vector<at::Tensor> tangents,
                               const std::vector<TangentLayout>& layouts, const std::vector<at::Tensor>& saved) const;
 
-  // What arrives at the roots that others were computed from, of these tangents.
+  // The gradients which arrive at the intermediate outputs for these tangents.
   std::vector<at::Tensor> arriving(const Call& call, std::vector<at::Tensor> tangents,
                                    const std::vector<TangentLayout>& layouts,
                                    const std::vector<at::Tensor>& saved) const;
@@ -72,8 +72,8 @@ class RecordedPass {
   const std::vector<at::Tensor> constants_;
   const std::unordered_map<sym::VarId, uint32_t> slots_;
   std::vector<graph::ValueId> saved_;
-  struct Castable {  // what operators of the part are given, of those that autocast has to do with
-    std::vector<c10::ScalarType> lowered;  // where it casts to its own dtype
+  struct Castable {                        // argument dtypes of autocast-aware operators in the backward subgraph
+    std::vector<c10::ScalarType> lowered;  // of operators which autocast casts to its own dtype
     bool others = false;
   };
   void note_castable(graph::NodeId id);

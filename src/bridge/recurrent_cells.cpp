@@ -9,8 +9,8 @@
 namespace cresset::bridge {
 namespace {
 
-// e^x, for loops that the compiler vectorizes: x = k ln 2 + r, e^r by its series. What is beyond f32 is its end; a NaN
-// stays one.
+// e^x, for loops which the compiler vectorizes: x = k ln 2 + r, and e^r by its series. Arguments beyond the range of
+// f32 are clamped; NaN stays NaN.
 [[gnu::always_inline]] inline float exponential(float x) {
   constexpr float kLog2E = 1.44269504F, kRound = 12582912.0F;             // 1.5 * 2^23
   constexpr float kLn2Upper = 0.693359375F, kLn2Lower = -2.12194440e-4F;  // products of the upper part are exact
@@ -24,7 +24,7 @@ namespace {
 
 [[gnu::always_inline]] inline float sigmoid(float x) { return 1 / (1 + exponential(-x)); }
 
-// Near 0 its own series, which loses no digits.
+// tanh. Near 0 it uses its own series, which loses no digits.
 [[gnu::always_inline]] inline float hyperbolic(float x) {
   const float square = x * x;
   float sum = -929569.0F / 638512875;
@@ -83,7 +83,7 @@ void relu_rows(const CellForward& s, int64_t begin, int64_t end) {
     float* __restrict out = s.out[row];
     for (int64_t j = 0; j < s.features; ++j) {
       const float sum = a[j] + b[j] + bias[j];
-      out[j] = sum < 0 ? 0 : sum;  // NaN stays
+      out[j] = sum < 0 ? 0 : sum;  // NaN stays NaN
     }
   }
 }
@@ -148,7 +148,7 @@ void relu_rows_backward(const CellBackward& s, int64_t begin, int64_t end) {
   }
 }
 
-// Threads where there is enough for several.
+// Uses threads where there is enough work for several.
 template <class Step>
 void for_rows(const Step& step, void (*run)(const Step&, int64_t, int64_t)) {
   constexpr int64_t kElements = 4096;

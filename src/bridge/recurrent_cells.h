@@ -1,15 +1,15 @@
-// What a step of a recurrent layer does to each element of its state, and its derivative, for f32: one loop over all
-// gates (recurrent_steps.h says what they are). Rows are the batch.
+// The elementwise step of a recurrent layer's state, and its derivative, for f32: a single loop over all gates
+// (recurrent_steps.h defines them). Rows are the batch.
 #pragma once
 
 #include <cstdint>
 
 namespace cresset::bridge {
 
-// A matrix of rows whose elements lie side by side.
+// A matrix of rows whose elements are contiguous.
 template <class T>
 struct Rows {
-  T* data = nullptr;  // null: there is none
+  T* data = nullptr;  // null: absent
   int64_t stride = 0;
   T* operator[](int64_t row) const { return data == nullptr ? nullptr : data + row * stride; }
 };
@@ -27,10 +27,11 @@ void relu_cells(const CellForward& step);
 
 struct CellBackward {
   int64_t rows = 0, features = 0;
-  Rows<const float> gradient, later, kept, out, before, cell_before;  // later: what the steps after it give
-  Rows<float> cell;                                                   // its gradient: of after, then of before
+  Rows<const float> gradient, later, kept, out, before, cell_before;  // later: gradient from the later steps
+  Rows<float> cell;  // gradient of the cell: first after the step, then before it
   Rows<float> gates;
-  // gru's alone: gradients of what the state gives to the gates, and of the state past them: of after, then of before.
+  // gru only. hidden: gradients of the state's part in the gates. otherwise: gradients of the state past the gates,
+  // first after the step, then before it.
   Rows<float> hidden, otherwise;
 };
 void lstm_cells_backward(const CellBackward& step);

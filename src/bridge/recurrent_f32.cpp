@@ -36,7 +36,8 @@ void (*backward_of(RecurrentKind kind))(const CellBackward&) {
   return kCells[static_cast<size_t>(kind)];
 }
 
-// The product of each step, a @ b of f32: by our own loops where it is small, else by the library that a race finds.
+// The matrix product of each step, a @ b of f32: by cresset's own loops where it is small, else by the library which
+// autotuning finds.
 class StepProduct {
  public:
   StepProduct(at::Tensor b, int64_t rows) : b_(std::move(b)), work_(static_cast<double>(rows * b_.numel())) {
@@ -49,7 +50,7 @@ class StepProduct {
     race_ = &LibraryRace::get().entry(key, ways);
   }
 
-  // `make_a`: the same rows as a tensor, for libraries.
+  // `make_a` makes the same rows as a tensor, for libraries.
   template <class MakeA>
   void run(const Rows<const float>& a, const MakeA& make_a, at::Tensor& out) {
     if (race_ == nullptr) {

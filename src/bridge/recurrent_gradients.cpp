@@ -18,7 +18,8 @@ Optional optional_of(const at::Tensor& tensor) { return tensor.defined() ? Optio
 
 int64_t gates_of(RecurrentKind kind) { return kind == RecurrentKind::Lstm ? 4 : kind == RecurrentKind::Gru ? 3 : 1; }
 
-// What the steps are made of, for derivatives of higher order: {output, the cell's last state}. cells: of all steps.
+// The operators of the steps, for derivatives of higher order. Returns {output, the cell's last state}; `cells`
+// receives the states of all steps.
 variable_list one_by_one(const variable_list& given, RecurrentKind kind, bool reverse,
                          std::vector<at::Tensor>* cells = nullptr) {
   const at::Tensor &gates = given[0], &weight = given[3], &bias = given[4];
@@ -91,7 +92,7 @@ struct Steps : torch::autograd::Function<Steps> {
     const Optional of_last = gradients.size() > 1 ? optional_of(gradients[1]) : std::nullopt;
     const auto [gates, first, first_cell] =
         recurrent_steps_backward(given, of_last, out, kept, state, optional_of(cell), weight, kind, reverse);
-    // What the states gave to the gates: of gru's new state it was a part only.
+    // Gradient of the states' part in the gates. In gru's new gate the state is only a part.
     at::Tensor hidden = gates;
     if (kind == RecurrentKind::Gru) {
       const c10::SymInt n = state.sym_size(1);
@@ -118,7 +119,7 @@ std::tuple<at::Tensor, at::Tensor> recorded_steps(const at::Tensor& gates, const
   const at::Tensor out = one_by_one({gates, state, cell.value_or(at::Tensor()), weight, bias.value_or(at::Tensor())},
                                     kind, reverse, &cells)[0];
   if (kind != RecurrentKind::Lstm) return {out, at::Tensor()};
-  const at::Tensor last = at::stack(cells);  // kept behind the four gates, of which nobody asks
+  const at::Tensor last = at::stack(cells);  // behind the four gates, which no caller reads
   return {out, at::cat({at::zeros({last.size(0), last.size(1), last.size(2) * 4}, last.options()), last}, 2)};
 }
 

@@ -1,5 +1,5 @@
-// Recurrent layers whose gradients are wanted, or that drop some of what a layer gives to the next: made of the steps
-// of one direction of one layer (recurrent_steps.h) and of plain operators, for any length.
+// Recurrent layers which require gradients, or have dropout between layers. They consist of the steps of a layer in a
+// direction (recurrent_steps.h) and of plain operators, for any length.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -20,16 +20,16 @@ struct RecurrentLayers {
   size_t parameters_of_one() const { return has_biases ? 4 : 2; }
 };
 
-// The steps as operators that autograd knows, for derivatives of any order. Of what is kept only the cell's states are
-// there.
+// The steps as operators known to autograd, for derivatives of any order. The second result holds only the cell's
+// states.
 std::tuple<at::Tensor, at::Tensor> recorded_steps(const at::Tensor& gates, const at::Tensor& state,
                                                   const std::optional<at::Tensor>& cell, const at::Tensor& weight,
                                                   const std::optional<at::Tensor>& bias, RecurrentKind kind,
                                                   bool reverse);
 
-// Whether all fits; where it does not, ATen says why.
+// Whether the network is supported; ATen reports errors of an unsupported network.
 bool has_known_form(const RecurrentLayers& network);
-// The output, then the last states.
+// Returns the output, then the last states.
 std::vector<at::Tensor> run_layers(const RecurrentLayers& network);
 
 }  // namespace cresset::bridge

@@ -39,17 +39,17 @@ const c10::IValue& argument(const c10::OperatorHandle& op, const torch::jit::Sta
   return stack[stack.size() - count + static_cast<size_t>(*op.schema().argumentIndexWithName(name))];
 }
 
-// Under autocast, which tells the steps' operators apart, and with tangents.
+// Autocast distinguishes the operators of the steps, and tangents need them, too.
 bool needs_steps(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   if (at::autocast::is_autocast_enabled(at::kCPU)) return true;
   const auto first = stack.end() - static_cast<long>(op.schema().arguments().size());
   return c10::AutogradState::get_tls_state().get_fw_grad_mode() && std::any_of(first, stack.end(), has_tangent);
 }
 
-// Of sequences that are not packed. Whether it was done; the results are on the stack then.
+// Handles sequences which are not packed. Returns whether it was done; the results are then on the stack.
 bool in_known_form(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   if (op.operator_name().overload_name != "input" || needs_steps(op, stack)) return false;
-  const SizeOblivious oblivious;  // data may say how long they are, or how many
+  const SizeOblivious oblivious;  // length and batch size may be data-dependent
   if (!at::functorch::getDynamicLayerStack().empty()) return false;
   const auto kind = std::find_if(kLayers.begin(), kLayers.end(), [&](const char* name) {
     return op.operator_name().name == std::string("aten::") + name;
@@ -77,7 +77,7 @@ void layer(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack
     return op.callBoxed(stack);
   }
   if (in_known_form(op, *stack)) return;
-  // How many rows each step has is data: a piece that began with the steps would be for these sizes alone.
+  // The number of rows in each step is data: a segment which began with the steps would be specialized to these sizes.
   Capture* capture = Capture::current();
   if (op.operator_name().overload_name == "data" && capture != nullptr && !capture->closed())
     capture->flush("the steps of packed sequences");
@@ -101,7 +101,7 @@ bool is_kept_whole(const c10::OperatorHandle& op, const torch::jit::Stack& stack
 
 void run_in_steps(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const SizeOblivious oblivious;
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);  // ATen's, made of operators
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);  // ATen's version, made of operators
 }
 
 void add_recurrent_layers(torch::Library& above_autograd) {

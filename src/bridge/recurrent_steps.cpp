@@ -10,7 +10,7 @@ namespace {
 
 using Optional = std::optional<at::Tensor>;
 
-// The features of one gate of one step.
+// The features of a single gate in a single step.
 at::Tensor part(const at::Tensor& of, int64_t which, int64_t features) {
   return of.narrow(1, which * features, features);
 }
@@ -20,7 +20,7 @@ bool is_f32(const at::Tensor& tensor) {
 }
 
 struct Step {
-  at::Tensor gates, before, cell_before, kept, out;  // gates: to write into, with what the state gives
+  at::Tensor gates, before, cell_before, kept, out;  // gates: written, initially the state's part
 };
 
 void lstm_step(const Step& step, const at::Tensor& given, int64_t n) {
@@ -80,9 +80,9 @@ std::tuple<at::Tensor, at::Tensor> steps(const at::Tensor& gates, const at::Tens
   return {out, kept};
 }
 
-// What reaches the state before from the gates' gradients goes through the weight; this is what reaches it otherwise,
-// undefined where nothing does. Gates' gradients are written; `cell` is the gradient of the cell's state, before and
-// after.
+// Gradient of the previous state, apart from the gates, whose gradients reach it through the weight; undefined where
+// there is none. Writes the gates' gradients. `cell` is the gradient of the cell's state, first after the step, then
+// before it.
 at::Tensor lstm_step_backward(const Step& step, const at::Tensor& gradient, at::Tensor& cell, int64_t n) {
   const at::Tensor input = part(step.kept, 0, n), forget = part(step.kept, 1, n), fresh = part(step.kept, 2, n),
                    output = part(step.kept, 3, n), shown = part(step.kept, 4, n).tanh();

@@ -1,15 +1,15 @@
-// One direction of a layer of a recurrent network as two operators, its steps and their derivative, each a loop inside
-// of a call: what is made of them, with gradients, does not depend on the length.
+// A layer of a recurrent network in a single direction, as two operators: its steps and their derivative. Each is a
+// loop inside of a call, so the graph, with gradients, does not depend on the length.
 //
 //   steps(gates, state, cell, weight, bias, kind, reverse) -> (out, kept)
 //   steps_backward(gradient, cell_gradient, out, kept, state, cell, weight, kind, reverse)
 //       -> (gate gradients, state gradient, cell gradient)
 //
-// gates: [length, batch, G * features], what the input gives to each step, its bias included. state, cell: [batch,
-// features]; weight: [G * features, features]; bias: [G * features]. kept: [length, batch, K * features], what the
-// derivative needs of each step. G and K are 4 and 5 for lstm (input, forget, cell, output; the cell's new state), 3
-// and 4 for gru (reset, update, new; what the state gives to the new one), 1 and 0 for the plain ones. A gradient that
-// is not there is zero.
+// gates: [length, batch, G * features], the input's part in each step, including its bias.
+// state, cell: [batch, features]; weight: [G * features, features]; bias: [G * features].
+// kept: [length, batch, K * features], the values of each step which the derivative needs.
+// G and K are 4 and 5 for lstm (input, forget, cell, output; the cell's new state). They are 3 and 4 for gru (reset,
+// update, new; the state's part in the new gate), and 1 and 0 for the plain kinds. An absent gradient is zero.
 #pragma once
 
 #include <ATen/core/Tensor.h>

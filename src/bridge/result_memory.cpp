@@ -13,7 +13,7 @@
 namespace cresset::bridge {
 namespace {
 
-constexpr size_t kLeast = size_t{1} << 20;  // below, malloc keeps its memory by itself
+constexpr size_t kLeast = size_t{1} << 20;  // below, malloc keeps its memory itself
 constexpr size_t kAlwaysKept = size_t{256} << 20;
 constexpr int64_t kPeriod = 4096;  // allocations
 
@@ -29,7 +29,7 @@ class Pool {
     return *pool;
   }
 
-  // nullptr: there is no memory.
+  // nullptr: out of memory.
   void* take(size_t bytes) {
     {
       const std::lock_guard lock(mutex_);
@@ -78,8 +78,8 @@ class Pool {
   }
 
  private:
-  // The smallest that fits, of equals the last freed (it may still be cached), but none so large that most of it would
-  // lie idle.
+  // The smallest fitting block; among equals the last freed, which may still be cached. A block is rejected if most of
+  // it would be unused.
   std::vector<Block>::iterator best_fit(size_t bytes) {
     auto best = kept_.end();
     for (auto it = kept_.begin(); it != kept_.end(); ++it)
@@ -96,11 +96,11 @@ class Pool {
     drop_beyond(most_kept());
   }
 
-  // A training step frees in its backward pass what it allocates again in the next forward pass: as much is kept as
-  // was held at once of late.
+  // A training step frees in its backward pass the memory which the next forward pass allocates again. The pool
+  // therefore keeps as much as was recently held at once.
   size_t most_kept() const { return std::max(kAlwaysKept, std::max(highest_, highest_before_) - held_bytes_); }
 
-  // The longest unused go first.
+  // Drops the blocks which were unused for the longest time.
   void drop_beyond(size_t most) {
     while (kept_bytes_ > most) {
       munmap(kept_.front().data, kept_.front().bytes);
@@ -117,10 +117,10 @@ class Pool {
   }
 
   std::mutex mutex_;
-  std::vector<Block> kept_;  // the last freed last
+  std::vector<Block> kept_;  // ordered by time of release
   std::unordered_map<void*, size_t> held_;
   size_t kept_bytes_ = 0, held_bytes_ = 0;
-  size_t highest_ = 0, highest_before_ = 0;  // of held_bytes_, in this period and the one before
+  size_t highest_ = 0, highest_before_ = 0;  // maxima of held_bytes_, in this period and the previous period
   int64_t mapped_ = 0, takes_ = 0;
 };
 
@@ -135,14 +135,14 @@ void release_block(void* data) {
 
 void release_place(void* data) { PlaceResults::give_back(data); }
 
-// For whoever kept the address alone and asks the allocator how to free it.
+// For a holder of a bare address which asks the allocator how to free it.
 void release_any(void* data) {
   if (PlaceResults::give_back(data)) return;
   if (Pool::get().holds(data)) return release_block(data);
   system_deleter(data);
 }
 
-// Stands before the process's CPU allocator, which keeps serving whoever is not in a call of ours.
+// Wraps the process's CPU allocator, which still serves all allocations outside of cresset's calls.
 class ReusingAllocator final : public c10::Allocator {
  public:
   explicit ReusingAllocator(c10::Allocator* system) : system_(system) { system_deleter = system->raw_deleter(); }
@@ -152,7 +152,7 @@ class ReusingAllocator final : public c10::Allocator {
     if (void* place = PlaceResults::take(bytes)) return {place, place, &release_place, c10::Device(c10::kCPU)};
     if (bytes < kLeast) return system_->allocate(bytes);
     void* data = Pool::get().take(bytes);
-    if (data == nullptr) return system_->allocate(bytes);  // which says that there is no memory as eager would
+    if (data == nullptr) return system_->allocate(bytes);  // which reports the lack of memory as in eager mode
     c10::profiledCPUMemoryReporter().New(data, bytes);
     return {data, data, &release_block, c10::Device(c10::kCPU)};
   }
@@ -165,7 +165,7 @@ class ReusingAllocator final : public c10::Allocator {
 
 void install() {
   static const bool once = [] {
-    c10::SetCPUAllocator(new ReusingAllocator(c10::GetCPUAllocator()));  // torch keeps the pointer for ever
+    c10::SetCPUAllocator(new ReusingAllocator(c10::GetCPUAllocator()));  // torch keeps the pointer forever
     return true;
   }();
   static_cast<void>(once);
@@ -201,7 +201,7 @@ void* PlaceResults::take_here(size_t bytes) {
     places_[i].taken = true;
     return places_[i].data;
   }
-  // If another has its place, a result is better off in memory that it can keep than where it must be copied from.
+  // If a result's place is taken, the result gets memory of its own: from a gap it would have to be copied.
   if (like_a_result || bytes < least_in_gap_) return nullptr;
   asked_ += (bytes + kLine - 1) / kLine * kLine;
   Place* tightest = nullptr;

@@ -10,7 +10,7 @@
 
 namespace cresset::bridge {
 
-// All that `base` reaches of its memory, as elements of another dtype.
+// All memory which `base` reaches, as elements of another dtype.
 static at::Tensor elements_as(const at::Tensor& base, c10::ScalarType dtype) {
   if (base.is_complex() && dtype == c10::toRealValueType(base.scalar_type())) return at::view_as_real(base);
   const auto from = static_cast<int64_t>(base.element_size()), to = static_cast<int64_t>(c10::elementSize(dtype));
@@ -127,7 +127,7 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
       out.push_back(view(v, base, geometry.data(), exact));
     } else if (!fresh && v.spec.detached && base.requires_grad()) {
       out.push_back(view(v, base.detach(), geometry.data(), exact));
-    } else if (!fresh) {  // the mode is that in which the piece began
+    } else if (!fresh) {  // the mode at the start of the segment
       const at::AutoGradMode mode(!v.spec.unrecorded);
       out.push_back(view(v, base, geometry.data(), exact));
     } else {

@@ -5,7 +5,7 @@
 namespace cresset::bridge {
 namespace {
 
-// The attribute is for functions, not for templates of them.
+// The attribute applies to functions, not to function templates.
 #define CRESSET_ROW_FOLD(fold, type)                                                                        \
   CRESSET_MULTIVERSION void fold##_##type(type* __restrict there, const type* __restrict next, int64_t n) { \
     for (int64_t i = 0; i < n; ++i) there[i] = folded<Fold::fold>(there[i], next[i]);                       \

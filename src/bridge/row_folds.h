@@ -1,4 +1,4 @@
-// Folding a row of elements into another: what writes at places that indices name does with what lies there.
+// Row reductions: combines a row of elements with another row, for operators which write at indexed positions.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -20,7 +20,7 @@ inline T folded(T there, T next) {
   if constexpr (fold == Fold::Least) return next != next || next < there ? next : there;
 }
 
-// What changes nothing when something is folded into it.
+// The neutral element of the reduction.
 template <class T>
 T identity_of(Fold fold) {
   using Limits = std::numeric_limits<T>;
@@ -38,7 +38,7 @@ T identity_of(Fold fold) {
   return 0;
 }
 
-// there[i] = folded(there[i], next[i]) for i < count; the two do not overlap.
+// there[i] = folded(there[i], next[i]) for i < count; the two rows do not overlap.
 template <Fold fold, class T>
 void fold_row(T* there, const T* next, int64_t count);
 

@@ -7,7 +7,7 @@
 namespace cresset::bridge {
 namespace {
 
-constexpr size_t kSlack = 1024;  // every allocation begins a line
+constexpr size_t kSlack = 1024;  // every allocation starts at a line
 
 size_t row_bytes(const at::Tensor& rows) {
   return rows.size(0) == 0 ? 0 : static_cast<size_t>(rows.numel() / rows.size(0)) * rows.element_size();
@@ -17,7 +17,7 @@ Place place_of(const at::Tensor& rows) {
   return {const_cast<void*>(rows.const_data_ptr()), static_cast<size_t>(rows.numel()) * rows.element_size()};
 }
 
-// From the next line on.
+// The memory of the rows, from the next line on.
 Place room_in(const at::Tensor& rows) {
   Place place = place_of(rows);
   const size_t off = reinterpret_cast<uintptr_t>(place.data) % PlaceResults::kLine;
@@ -29,7 +29,7 @@ Place room_in(const at::Tensor& rows) {
 
 }  // namespace
 
-// As many as possible: the last part should be small. 0: no number leaves room for both.
+// As many rows as possible, because the last part should be small. 0: no division leaves room for both parts.
 int64_t RowParts::first_rows(const at::Tensor& a, const at::Tensor& out, int64_t unit) const {
   const size_t needed = missed_ + kSlack, out_row = row_bytes(out), a_row = row_bytes(a);
   if (out_row == 0 || a_row == 0) return 0;

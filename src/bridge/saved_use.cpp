@@ -15,7 +15,7 @@ void add(Used& to, const Used& from) {
     if (from[i]) to[i] = true;
 }
 
-// What values are made of: tangents, saved values.
+// The tangents and saved values which each value depends on.
 class Parts {
  public:
   Parts(const graph::Graph& program, const std::vector<ValueId>& tangents, const std::vector<ValueId>& saved)
@@ -25,7 +25,7 @@ class Parts {
     for (const graph::NodeId id : program.order) follow(program.node(id));
   }
 
-  // What is read on the way from one tangent to each value that it is a part of.
+  // For each value which depends on the tangent: the saved values read on the way to it.
   std::unordered_map<ValueId, Used> read_from(size_t tangent) const {
     std::unordered_map<ValueId, Used> read;
     for (const graph::NodeId id : program_.order) {

@@ -1,2 +1,2 @@
-// Nothing of its own: libcresset.so is the bridge and the core in one file, with the C++ API as its only symbols.
+// Intentionally empty: libcresset.so is the bridge and the core in a single file, with the C++ API as its only symbols.
 #include "cresset/compile.h"

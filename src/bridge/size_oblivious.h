@@ -1,4 +1,4 @@
-// Composite operators of ATen that ask "is this size 0, is it 1?" only to leave early or to choose among algorithms.
+// Composite operators of ATen which test whether a size is 0 or 1 only to return early or to choose an algorithm.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace cresset::bridge {
 
-// While one lives, such a question about a size that data gives has the answer of a general size, instead of ending the
-// piece; the program checks it when it runs, and a call where it is otherwise runs eagerly. Only for operators whose
-// results have the same shapes either way: what a capture has told Python cannot be taken back.
+// RAII: a test of this kind on a data-dependent size gets the answer of a general size, rather than ending the graph
+// segment. The program checks the answer at run time; a call with a different answer runs eagerly. Use only for
+// operators whose result shapes do not depend on the answer: Python has seen the shapes and cannot unsee them.
 class SizeOblivious {
  public:
   SizeOblivious() = default;
-  // Not about sizes that are made while it lives, of variables from this one on: formulas of derivatives that look for
-  // such elements give other values where there are none.
+  // Excludes variables from `first_own` on, made during the lifetime: derivative formulas test these sizes to find
+  // elements, and give other values where there are none.
   explicit SizeOblivious(sym::VarId first_own) { end() = std::min(first_own.index, end()); }
   ~SizeOblivious() {
     --depth();
@@ -27,7 +27,7 @@ class SizeOblivious {
   SizeOblivious& operator=(const SizeOblivious&) = delete;
 
   static bool active() { return depth() != 0; }
-  static bool differentiates() { return active() && end() != UINT32_MAX; }  // formulas of derivatives ask
+  static bool differentiates() { return active() && end() != UINT32_MAX; }  // derivative formulas ask
   static bool is_about(sym::VarId var) { return active() && var.index < end(); }
 
  private:
@@ -42,8 +42,8 @@ class SizeOblivious {
   uint32_t outer_end_ = (++depth(), end());
 };
 
-// While one lives, these conditions have the answer no, without a guard, whatever the caller's sizes are. Only where
-// the one who asks does the same either way.
+// RAII: these conditions are answered "no", without a guard, whatever the caller's sizes. Use only where the result
+// does not depend on the answer.
 class EitherWay {
  public:
   explicit EitherWay(std::vector<sym::ExprId> conditions) : conditions_(std::move(conditions)), outer_(current()) {

@@ -16,7 +16,7 @@ using Elements = std::vector<ExprId>;
 using Maybe = std::optional<Elements>;
 
 constexpr size_t kMostElements = 64;
-constexpr int kMostOfNode = 256;  // operators looked through for one value
+constexpr int kMostOfNode = 256;  // limit on operators visited for a value
 
 class SizeWalk {
  public:
@@ -30,7 +30,7 @@ class SizeWalk {
   }
 
   const Arg& argument(size_t i) const { return node_->args[i]; }
-  // An argument that is a plain number.
+  // An argument which is a plain number.
   std::optional<int64_t> plain(size_t i) const {
     const auto* number = std::get_if<ExprId>(&argument(i));
     return number != nullptr && pool().is_const(*number) ? std::optional(pool().const_value(*number)) : std::nullopt;
@@ -44,11 +44,11 @@ class SizeWalk {
   sym::ExprPool& pool() const { return graph_.pool(); }
   sym::ShapeEnv& env() const { return graph_.env(); }
   graph::Graph& graph() const { return graph_; }
-  // What the program relies on from now on, where it holds now.
+  // Requires the condition from now on, if it holds at present.
   bool holds(ExprId condition) const {
     return env().evaluate(condition, [] { return current_reason(); }).value_or(false);
   }
-  // a op b, which tensors compute modulo 2^64: only where that makes no difference, now (by the hints) and later.
+  // a op b, which tensors compute modulo 2^64: only without an overflow, now (by the hints) and later.
   using Operation = ExprId (sym::ExprPool::*)(ExprId, ExprId);
   std::optional<ExprId> exactly(Operation op, bool (*overflows)(int64_t, int64_t), ExprId a, ExprId b) const {
     const std::optional<int64_t> x = env().hint(a), y = env().hint(b);
@@ -64,7 +64,7 @@ class SizeWalk {
     return exactly(&sym::ExprPool::mul, [](int64_t x, int64_t y) { return __builtin_mul_overflow(x, y, &x); }, a, b);
   }
 
-  // One of both may be a single number.
+  // An operand may be a single number.
   template <class F>
   Maybe pairwise(size_t a, size_t b, F&& f) {
     const graph::Node* const node = node_;
@@ -91,7 +91,7 @@ class SizeWalk {
   int steps_ = 0;
 };
 
-// ---- Rules, an operator each
+// ---- Rules, with a function for each operator
 
 using SizeRule = Maybe (*)(SizeWalk&);
 
@@ -105,7 +105,7 @@ Maybe filled(SizeWalk& w, size_t number) {
   return elements <= kMostElements ? Maybe(Elements(elements, *value)) : std::nullopt;
 }
 
-// Of as many numbers as the call fixes.
+// A sequence whose length is constant.
 Maybe counted(SizeWalk& w, std::optional<size_t> start, std::optional<size_t> step) {
   const auto number = [&](std::optional<size_t> i, int64_t otherwise) {
     const auto* given = i ? std::get_if<ExprId>(&w.argument(*i)) : nullptr;
@@ -151,7 +151,7 @@ Maybe selected(SizeWalk& w) {
   return Elements{elements->at(static_cast<size_t>(at))};
 }
 
-// A part of a list: what the rule for slices made of start and end is in the result's size and the start.
+// A part of a list. The slice rule has already turned start and end into the result's size.
 Maybe sliced(SizeWalk& w) {
   const std::optional<int64_t> start = w.is_none(2) ? 0 : w.plain(2), step = w.plain(4);
   if (w.type().rank() != 1 || !start || step != 1 || !w.pool().is_const(w.type().sizes[0])) return std::nullopt;
@@ -181,7 +181,7 @@ Maybe floored(SizeWalk& w) {
   });
 }
 
-// Toward zero: as floored of numbers that are not negative.
+// Division toward zero equals floor division for numbers which are not negative.
 Maybe truncated(SizeWalk& w) {
   return w.pairwise(0, 1, [&](ExprId a, ExprId b) -> std::optional<ExprId> {
     const ExprId zero = w.pool().constant(0);
@@ -305,7 +305,7 @@ bool is_integer(const graph::TensorType& type) {
   return (type.dtype == DType::I64 || type.dtype == DType::Bool) && type.device.kind == graph::DeviceKind::Cpu;
 }
 
-// A constant that nobody can write to: a Python number, or what torch.tensor made of some, which is the graph's alone.
+// A constant which no code can write: a wrapped Python number, or a torch.tensor() result owned by the graph alone.
 Maybe SizeWalk::literal(const graph::Value& value) const {
   const at::Tensor& tensor = constant_(value);
   const bool own = tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.is_contiguous();
@@ -325,7 +325,7 @@ Maybe SizeWalk::of(ValueId id) {
   const graph::Node& node = graph_.node(value.node);
   const auto rule = rules_of_sizes().find(node.op.index);
   if (rule == rules_of_sizes().end() || ++steps_ > kMostOfNode) return std::nullopt;
-  bool taken = true;  // a bool is no number here, and the other way round
+  bool taken = true;  // a bool is no number here, and vice versa
   graph::Graph::for_each_value(node.args, [&](const ValueId& v) {
     taken &= graph_.type(v).dtype == (rule->second == &same ? value.type.dtype : DType::I64);
   });

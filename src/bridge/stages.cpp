@@ -32,7 +32,7 @@ const Producers& producers() {
   return all;
 }
 
-// Makes the result types of one call.
+// Makes the result types of a data-dependent call.
 class ResultTypes {
  public:
   ResultTypes(graph::Graph& graph, const std::vector<Arg>& args, std::vector<std::pair<uint32_t, uint32_t>>& fresh)
@@ -46,7 +46,7 @@ class ResultTypes {
       const sym::ExprId found = count(0, 0);
       at_most(found, graph::numel(pool_, self.sizes));
       add(DType::I64, {found, pool_.constant(static_cast<int64_t>(self.rank()))});
-      types_.back().strides = {pool_.constant(1), found};  // one dimension's indices after the other
+      types_.back().strides = {pool_.constant(1), found};  // the indices of a dimension are contiguous
     } else if (op == p.masked_select) {
       add(self.dtype, {count(0, 0)});
     } else if (op == p.repeat_interleave) {
@@ -69,7 +69,7 @@ class ResultTypes {
   void counts_of_numbers() {
     if (graph_.type(std::get<ValueId>(args_[0])).rank() != 1) abort_capture("bincount of what is no vector");
     const auto* weights = std::get_if<ValueId>(&args_[1]);
-    if (weights != nullptr) not_empty();  // else ATen counts in integers all the same
+    if (weights != nullptr) not_empty();  // for empty input ATen ignores the weights and counts in integers
     const sym::ExprId found = count(0, 0);
     graph_.env().facts().learn(pool_.ge(found, std::get<sym::ExprId>(args_[2])));
     const DType counts = weights == nullptr ? DType::I64 : graph_.type(*weights).dtype;
@@ -89,7 +89,7 @@ class ResultTypes {
     add(DType::I64, std::get<bool>(args_[flags]) ? self.sizes : std::vector{none});
     add(DType::I64, {std::get<bool>(args_[flags + 1]) ? found : none});
   }
-  // ATen makes it with the dimension in front, which is moved to its place; the others are given in any case.
+  // ATen computes with the dimension moved to the front and moves it back; the remaining results are always returned.
   void unique_along(const TensorType& self, const Arg& along) {
     const sym::ExprId which = graph_.env().simplify(std::get<sym::ExprId>(along));
     if (!pool_.is_const(which)) abort_capture("unique along a dimension that is not known");
@@ -117,7 +117,7 @@ class ResultTypes {
     at_most(found, of);
     return found;
   }
-  // What the operator promises, whatever the data.
+  // Learns a bound which the operator guarantees for all data.
   void at_most(sym::ExprId found, sym::ExprId limit) { graph_.env().facts().learn(pool_.le(found, limit)); }
 
   void add(DType dtype, std::vector<sym::ExprId> sizes) {
@@ -156,7 +156,8 @@ int64_t element(const at::Tensor& tensor, uint32_t which) {
   return tensor.reshape({-1})[static_cast<int64_t>(which)].item<int64_t>();
 }
 
-// Cuts the graph: each part's inputs are the graph's and what earlier parts left, its outputs what later parts need.
+// Cuts the graph. The inputs of each part are the graph's inputs and values of earlier parts; its outputs are needed by
+// later parts.
 class StagedProgram::Cutter {
  public:
   Cutter(StagedProgram& out, const graph::Graph& graph, const std::vector<DataDependentCall>& calls)
@@ -171,14 +172,14 @@ class StagedProgram::Cutter {
     find_kept();
   }
 
-  // Part `part` as a graph of its own; null when nothing is computed in it.
+  // Part `part` as a separate graph; null when it computes nothing.
   std::unique_ptr<graph::Graph> cut(size_t part, Stage& stage) {
     auto copy = std::make_unique<graph::Graph>(graph_);
     const bool last = part == calls_.size();
     copy->order.clear();
     std::vector<ValueId> outputs = last ? graph_.outputs : needed_later(part);
     if (!last) copy->mutations.clear();
-    const auto draws = [&](const graph::Node& node) { return is_random(node.op); };  // as often as eager draws
+    const auto draws = [&](const graph::Node& node) { return is_random(node.op); };  // draws as often as eager mode
     if (!last && outputs.empty() && !any_node(part, draws)) return nullptr;
     std::unordered_set<ValueId> wanted(outputs.begin(), outputs.end());
     for (const graph::Mutation& m : copy->mutations) wanted.insert(m.value);
@@ -213,7 +214,7 @@ class StagedProgram::Cutter {
     return false;
   }
 
-  // Values that a later part, or the operator that ends their own, reads.
+  // Values read by a later part, or by the operator which ends their own part.
   void find_kept() {
     std::unordered_set<ValueId> seen;
     const auto use = [&](ValueId v, size_t part) {
@@ -289,7 +290,7 @@ bool StagedProgram::binds(uint32_t slot) const {
   });
 }
 
-// Here, or before the program around begins with this one.
+// Whether the slot is bound by this program, or by an outer program before this one begins.
 bool StagedProgram::is_bound(uint32_t slot) const {
   return binds(slot) || (around_ != nullptr && around_->is_bound(slot));
 }
@@ -316,8 +317,8 @@ void StagedProgram::end_with(Stage& stage, DataDependentCall call, const std::ve
   }
 }
 
-// Lowering may have asked for more: all assertions are in by now. Each is checked once all that it mentions is bound:
-// what only a part, or the backward program, makes is checked there.
+// By now lowering is finished and all assertions are present. Each assertion is checked once all its symbols are bound.
+// Symbols made only in a subgraph, or in the backward program, are checked there.
 void StagedProgram::make_assertions(const std::vector<SymbolBinding>& symbols,
                                     const std::unordered_map<sym::VarId, uint32_t>& slots, size_t real_inputs) {
   std::vector<std::vector<sym::ExprId>> conditions(stages_.size());
@@ -345,8 +346,7 @@ void StagedProgram::make_assertions(const std::vector<SymbolBinding>& symbols,
     stages_[i].assertions = sym::SizeProgram::compile(env_->pool(), conditions[i], slots);
 }
 
-// The dimension whose size data gives, if there are others, too: it lies in front in memory
-// (ResultTypes::unique_along).
+// The data-dependent dimension, if there are further dimensions: it is outermost in memory (ResultTypes::unique_along).
 static std::optional<int64_t> made_along(const c10::FunctionSchema& schema, const torch::jit::Stack& args) {
   const std::optional<int> position = schema.argumentIndexWithName("dim");
   if (!position || args[static_cast<size_t>(*position)].isNone()) return std::nullopt;

@@ -1,10 +1,10 @@
-// Programs with data-dependent sizes: a graph cut at the operators that make them.
+// Programs with data-dependent sizes: a graph cut at the operators which make these sizes.
 //
-// `nonzero` and its kin cannot say how large their result is before they ran. Capture gives the result as one more
-// graph input whose sizes are unbacked symbols, and notes where in the graph it is made. A call then runs in stages:
-// the part of the graph that the operator's arguments need, the operator itself through ATen, its sizes bound to their
-// symbols, the next part. Every part is an ordinary program: within it all sizes are known when it starts, so memory is
-// planned and kernels are launched as ever. Operators of control flow (control_flow.h) end stages, too.
+// The size of a `nonzero` result is unknown before the operator has run. Capture represents the result as an additional
+// graph input with unbacked symbols as sizes, and records its position in the graph. A call runs in stages: the part of
+// the graph needed by the operator's arguments; the operator itself through ATen; the next part, with the new sizes
+// bound to their symbols. Every part is an ordinary program: all its sizes are known when it starts, so memory planning
+// and kernel launches need no special case. Control-flow operators (control_flow.h) also end stages.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,41 +22,40 @@
 
 namespace cresset::bridge {
 
-// Whether the operator's result sizes depend on data, in a way that stages can serve.
+// Whether the operator has data-dependent result sizes which stages support.
 bool makes_data_dependent_sizes(graph::OpId op);
-// Types of its results, with fresh unbacked symbols; `fresh` receives (result, dimension) of each. Aborts the capture
-// when an argument's kind is not served.
+// Types of the operator's results, with fresh unbacked symbols. `fresh` receives (result, dimension) for each symbol.
+// Aborts the capture for an unsupported kind of argument.
 std::vector<graph::TensorType> data_dependent_types(graph::Graph& graph, graph::OpId op,
                                                     const std::vector<graph::Arg>& args,
                                                     std::vector<std::pair<uint32_t, uint32_t>>& fresh);
 
-// Whether the call reads the elements of its argument, which are then `made`.
+// Whether the call reads the elements of its argument, which then are its `made` inputs.
 bool reads_elements(const DataDependentCall& call);
 int64_t element(const at::Tensor& tensor, uint32_t which);
 
-// Calls the operator with arguments found by `tensor` and `integer`; its results in the layout that their types
-// promise.
+// Calls the operator with arguments from `tensor` and `integer`. The results have the layouts promised by their types.
 std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const std::vector<graph::Arg>& args,
                                             const std::function<at::Tensor(graph::ValueId)>& tensor,
                                             const std::function<int64_t(sym::ExprId)>& integer);
 
-// Takes away the calls that nothing needs: no value of theirs, and no size or number that they give, which `kept` may
-// mention. What only they fed goes with them.
+// Removes calls without users: no value, size or number of theirs is needed, and `kept` mentions none. Nodes which only
+// fed these calls go too.
 void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& calls,
                        const std::vector<SymbolBinding>& symbols, size_t real_inputs, std::vector<sym::ExprId> kept);
 
-// The same for a part: nodes and calls that its outputs and `kept` do not need.
+// The same for a subgraph: removes nodes and calls which its outputs and `kept` do not need.
 void drop_unused(graph::Graph& graph, GraphPart& part, const std::vector<SymbolBinding>& symbols,
                  const std::vector<sym::ExprId>& kept);
 
 class StagedProgram {
  public:
-  // Cuts and compiles. `slots`: where the value of each symbol stands in the array given to run().
+  // Cuts and compiles the graph. `slots`: index of each symbol's value in the array passed to run().
   StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<DataDependentCall> calls,
                 const std::vector<SymbolBinding>& symbols, size_t real_inputs, const std::vector<at::Tensor>& constants,
                 const driver::Options& options, const StagedProgram* around = nullptr);
 
-  // Results of the graph; fills in the symbols that data gives. Throws AssumptionFailed.
+  // Returns the results of the graph and fills in data-dependent symbols. Throws AssumptionFailed.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols);
 
   Executor& last() { return *stages_.back().executor; }
@@ -64,29 +63,30 @@ class StagedProgram {
   size_t size() const { return stages_.size(); }
 
  private:
-  // Where a tensor is at run time: constants, or the table of inputs, made tensors and values kept between stages.
+  // Location of a tensor at run time: in the constants, or in the table of inputs, made tensors and values kept between
+  // stages.
   struct Place {
     bool is_constant = false;
     uint32_t index = 0;
   };
   struct Binding {
     uint32_t slot, place, dim;
-    bool element = false;  // else a size
+    bool element = false;  // an element; else a size
   };
   struct Stage {
-    std::unique_ptr<Executor> executor;     // null: nothing to compute before the operator
+    std::unique_ptr<Executor> executor;     // null: no computation before the operator
     std::vector<uint32_t> symbols;          // Program::symbols -> slots
     std::vector<uint32_t> inputs, outputs;  // places in the table
-    // What follows, except in the last stage.
+    // The operator after the stage; absent in the last stage.
     std::optional<c10::OperatorHandle> op;
     std::vector<graph::Arg> args;
-    std::vector<sym::ExprId> numbers;  // among its arguments, and what they are at a call
+    std::vector<sym::ExprId> numbers;  // integer arguments of the operator; `values` computes them at a call
     sym::SizeProgram values;
     std::vector<uint32_t> made;
     bool reads_elements = false;
-    std::vector<std::unique_ptr<StagedProgram>> parts;  // of an operator of control flow, which `loops` or not
+    std::vector<std::unique_ptr<StagedProgram>> parts;  // subgraphs of a control-flow operator; `loops`: it is a loop
     bool loops = false;
-    std::vector<uint32_t> given, carried;  // places: what the parts use beside the table's inputs; what a turn is given
+    std::vector<uint32_t> given, carried;  // places: values of outer stages used by the subgraphs; carried tensors
     std::vector<Binding> bindings;
     sym::SizeProgram assertions;
     std::vector<std::string> messages;
@@ -108,7 +108,7 @@ class StagedProgram {
   void check(const Stage& stage, const int64_t* symbols) const;
 
   std::shared_ptr<sym::ShapeEnv> env_;
-  const StagedProgram* around_;  // while it is made: of a part, what that is a part of
+  const StagedProgram* around_;  // for a subgraph, during construction only: the program around it
   std::vector<at::Tensor> constants_;
   std::unordered_map<graph::ValueId, Place> places_;  // of the operators' arguments
   std::vector<Stage> stages_;

@@ -22,13 +22,13 @@ namespace {
 
 sym::Reason (*reason_provider)() = nullptr;
 
-// The class is final: comparing types is comparing pointers, where dynamic_cast walks the bases.
+// The class is final, so a comparison of types is a comparison of pointers, whereas dynamic_cast walks the bases.
 SymNode* ours(c10::SymNodeImpl& node) {
   return typeid(node) == typeid(SymNode) ? static_cast<SymNode*>(&node) : nullptr;
 }
 SymNode* ours(const c10::SymNode& node) { return ours(*node); }
 
-// What only data can tell, where that was read, and what to state so that the program need not ask.
+// Explains a data-dependent decision: the line which read the data, and a statement which avoids the decision.
 std::string decision_text(const sym::ShapeEnv& env, sym::ExprId expr) {
   std::vector<sym::VarId> vars;
   env.pool().collect_vars(expr, vars);
@@ -46,9 +46,7 @@ std::string decision_text(const sym::ShapeEnv& env, sym::ExprId expr) {
          ") or cresset.check(" + env.to_string(pool.logical_not(expr)) + ")";
 }
 
-// What was deferred happens now, and then numbers that only data can tell are known. False inside a capture kernel,
-// which sees to that itself.
-// A piece that ends computes this number of data, though nothing of the program's holds it.
+// Makes the end of the segment compute this data-dependent number, even if no value of the program holds it.
 void ask(const SymNode::Env& env, sym::ExprId expr) {
   Capture* capture = Capture::current();
   if (capture != nullptr && !capture->closed() && capture->env_ptr() == env) capture->asked_numbers.push_back(expr);
@@ -76,7 +74,7 @@ namespace {
                            "cresset: " + decision_text(env, expr));
 }
 
-// Python raises for a zero divisor, in these words, so a compiled call must not meet one.
+// Python raises for a zero divisor, in these words, so a compiled call must not meet such a divisor.
 sym::ExprId divisor(sym::ShapeEnv& env, sym::ExprId by, const char* words) {
   if (env.known_nonzero(by)) return by;
   const sym::ExprId nonzero = env.pool().ne(by, env.pool().constant(0));
@@ -131,7 +129,7 @@ sym::ExprId SymNode::operand(const c10::SymNode& other) const {
   return pool().constant(other->guard_int(__FILE__, __LINE__));
 }
 
-// The call at hand gives the numbers; later ones have guards (keep_in_int64).
+// Checks the numbers of this call; later calls have guards (keep_in_int64).
 void SymNode::require_room(sym::ExprId other, Overflows overflows) const {
   const std::optional<int64_t> a = env_->hint(expr_), b = env_->hint(other);
   if (a && b && overflows(*a, *b)) throw BeyondInt64("an integer beyond 64 bits");
@@ -139,7 +137,7 @@ void SymNode::require_room(sym::ExprId other, Overflows overflows) const {
 
 namespace {
 
-// A sum of few sizes: no memory holds a tensor that large.
+// Whether the expression is a sum of few sizes: no memory holds a tensor large enough for an overflow.
 bool is_sum_of_sizes(sym::ShapeEnv& env, sym::ExprId expr) {
   constexpr int64_t kMany = 1 << 20;
   const sym::ExprPool& pool = env.pool();
@@ -169,7 +167,7 @@ double SymNode::pinned(const c10::SymNode& node) const {
   return static_cast<double>(node->guard_int(__FILE__, __LINE__));
 }
 
-// Arithmetic on floats pins the sizes in it: the result is a number.
+// Arithmetic on floats specializes their sizes: the result is a number.
 template <class F>
 c10::SymNode SymNode::float_op(const c10::SymNode& other, F&& f) {
   const double mine = is_float() ? guard_float(__FILE__, __LINE__) : static_cast<double>(guard_int(__FILE__, __LINE__));
@@ -195,9 +193,9 @@ c10::SymNode SymNode::mul(const c10::SymNode& other) {
   if (is_value(this) || is_value(ours(other)))
     if (c10::SymNode value = value_op(other, &multiply_tensors, float_ops::kMultiply)) return value;
   if (involves_float(other)) {
-    // size * 2.0, size * 0.5, ratio * 1.5 stay symbolic: interpolation by a simple scale factor. A factor with few
-    // binary digits after the point is exact as a fraction, and so is floor of the product for any real size. With
-    // another factor, the product is kept as it is (sym/scale.h).
+    // size * 2.0, size * 0.5 and ratio * 1.5 stay symbolic: interpolation by a simple scale factor. A factor with few
+    // binary digits after the point is an exact fraction, so floor of the product is exact for any real size. For any
+    // other factor, the product is kept as a product (sym/scale.h).
     SymNode* mine = ours(other);
     const bool other_plain = mine == nullptr || mine->type_ == Type::Float;
     if (type_ != Type::Float && type_ != Type::Scaled && other_plain && other->is_float()) {
@@ -224,7 +222,7 @@ c10::SymNode SymNode::truediv(const c10::SymNode& other) {
   const auto divided = [](double a, double b) {
     return b != 0 ? float_ops::kDivide.apply(a, b) : throw DivisionByZero("float division by zero");
   };
-  if (by != nullptr && by->type_ == Type::Float && by->value_ == 0) divided(0, 0);  // whatever this one is
+  if (by != nullptr && by->type_ == Type::Float && by->value_ == 0) divided(0, 0);  // for any dividend
   const bool made_of_sizes = by != nullptr && by->type_ != Type::Float && by->type_ != Type::Value;
   // A whole number divides as an int does.
   const bool whole_number = type_ == Type::Int || (type_ == Type::Ratio && pool().is_const(denominator_, 1));
@@ -250,7 +248,7 @@ c10::SymNode SymNode::mod(const c10::SymNode& other) {
   if (involves_float(other)) return float_op(other, float_ops::kRemainder.apply);
   return make(Type::Int, pool().mod(expr_, divisor(*env_, operand(other), "integer modulo by zero")));
 }
-// A positive size to the power of a number is a Value, which pins the size when it is looked at (look()).
+// A positive size to a numeric power is a Value; a look at it specializes the size (look()).
 c10::SymNode SymNode::pow(const c10::SymNode& other) {
   const SymNode* exponent = ours(other);
   const bool is_size = type_ == Type::Int || (type_ == Type::Ratio && pool().is_const(denominator_, 1));
@@ -305,7 +303,7 @@ std::optional<SymNode::Quotient> SymNode::quotient() const {
   return Quotient{pool().constant(static_cast<int64_t>(value_)), pool().constant(1)};
 }
 
-// An int that the caller gives may be negative: where it is not, that is a guard.
+// An int of the caller may be negative; if it is not, this becomes a guard.
 bool SymNode::known_size() {
   if (env_->range(expr_).lo >= 0) return true;
   const std::optional<int64_t> hint = env_->hint(expr_);
@@ -313,8 +311,8 @@ bool SymNode::known_size() {
   return env_->evaluate(pool().ge(expr_, pool().constant(0)), [] { return current_reason(); }).value_or(false);
 }
 
-// `holds` of (size or size * factor, number), which turns over once while the size grows: where, is a bound of the
-// size.
+// `holds` of (size or size * factor, number) changes only once as the size grows. The point of change becomes a bound
+// on the size.
 c10::SymNode SymNode::against_number(const c10::SymNode& other, const std::function<bool(double, double)>& holds) {
   const auto* theirs = dynamic_cast<SymNode*>(other.get());
   if (theirs == nullptr || theirs->type_ != Type::Float || type_ == Type::Float || type_ == Type::Bool ||
@@ -366,7 +364,7 @@ c10::SymNode SymNode::le(const c10::SymNode& other) {
 c10::SymNode SymNode::ge(const c10::SymNode& other) {
   return compare(other, &sym::ExprPool::ge, FloatRelation::GreaterOrEqual, std::greater_equal<double>());
 }
-// As Python compares them, where one is no number.
+// Python's comparison order, which matters for NaN.
 static at::Tensor least_of_tensors(const at::Tensor& a, const at::Tensor& b) { return at::where(b < a, b, a); }
 static at::Tensor greatest_of_tensors(const at::Tensor& a, const at::Tensor& b) { return at::where(b > a, b, a); }
 
@@ -404,7 +402,7 @@ c10::SymNode SymNode::scaled(double factor) const {
   return c10::make_intrusive<SymNode>(env_, Type::Scaled, expr_, sym::ExprId{}, factor);
 }
 
-// floor or ceil of size * factor. Where no fraction tells it for this size, the size is pinned.
+// floor or ceil of size * factor. Where no fraction gives the exact result for this size, the size is specialized.
 c10::SymNode SymNode::rounded_product(bool up) {
   const std::optional<sym::Scale> scale = known_size() ? sym::scale_of(value_, up) : std::nullopt;
   const auto why = [] { return current_reason(); };
@@ -484,7 +482,7 @@ c10::SymNode SymNode::is_non_overlapping_and_dense(c10::ArrayRef<c10::SymNode> s
   return wrap_bool(geometry::is_non_overlapping_and_dense(*env_, expressions(env_, sizes), expressions(env_, strides)));
 }
 
-// The number that `expr` is in this call, guarded when a caller's sizes give it.
+// The value of `expr` in this call, guarded when a caller's sizes determine it.
 int64_t SymNode::known(sym::ExprId expr) {
   if (const std::optional<int64_t> value = env_->specialize(expr, current_reason())) return *value;
   const std::optional<int64_t> value = made_known(env_, expr) ? env_->hint(expr) : std::nullopt;
@@ -499,21 +497,22 @@ int64_t SymNode::guard_int(const char*, int64_t) {
   return known(expr_);
 }
 
-// int() of a float made of sizes: pins the whole number, not the sizes, where rounding down is what int() does.
+// int() of a float made of sizes: specializes only the whole number, not the sizes, where int() rounds down.
 int64_t SymNode::truncated() {
   const bool positive = known_size() && (type_ == Type::Scaled ? value_ > 0 : env_->range(denominator_).lo > 0);
   if (!positive) return as_int64(std::trunc(guard_float(__FILE__, __LINE__)));
   return floor()->guard_int(__FILE__, __LINE__);
 }
 
-// The derivative of a view by strides asks of each size whether it is 0 or 1, to leave dimensions out, and which
-// strides are larger, to see whether elements are shared. What it does for sizes in general is right for these, too.
+// The derivative of a strided view tests each size for 0 or 1, to leave out dimensions, and compares strides, to find
+// shared elements. Its behavior for general sizes is right for these sizes, too.
 static bool differentiates_strided_view() {
   const auto node = torch::autograd::get_current_node();
-  return node != nullptr && node->name().starts_with("AsStridedBackward");  // 0, 1: by the function that made it
+  // 0, 1: the versions of the class, by the function which made it.
+  return node != nullptr && node->name().starts_with("AsStridedBackward");
 }
 
-// The length of y[:n], where data gives n, is 0 or 1 by its formula, too.
+// The length of y[:n] with a data-dependent n has a formula which may be 0 or 1; this test is answered, too.
 static std::optional<bool> answer_to_strided_view(sym::ShapeEnv& env, sym::ExprId condition) {
   if (const std::optional<bool> answer = sym::known_for_general_sizes(env, condition)) return answer;
   const sym::ExprPool& pool = env.pool();
@@ -558,7 +557,7 @@ double SymNode::guard_float(const char*, int64_t) {
   return type_ == Type::Ratio ? numerator / static_cast<double>(known(denominator_)) : numerator;
 }
 
-// A ratio that is a whole number by the hints is guarded as numerator == whole * denominator, which leaves both free.
+// A ratio which is whole by the hints is guarded as numerator == whole * denominator, so both sizes stay free.
 std::optional<double> SymNode::whole_ratio() {
   const std::optional<int64_t> n = env_->hint(expr_), d = env_->hint(denominator_);
   if (!n || !d || *d == 0 || *n % *d != 0) return std::nullopt;
@@ -569,21 +568,21 @@ std::optional<double> SymNode::whole_ratio() {
   return static_cast<double>(*n / *d);
 }
 
-// "Is this size 1?" of a size that was told apart from another one: ATen asks so whether one is broadcast to the other,
-// and calls it an error if not.
+// Whether the condition is ATen's broadcast test: "Is this size 1?" for a size which a guard distinguishes from another
+// size. ATen reports an error if the size is not 1.
 static bool is_broadcast(sym::ShapeEnv& env, sym::ExprId condition) {
   const sym::ExprPool& pool = env.pool();
   if (pool[condition].kind != sym::Kind::Eq) return false;
   const auto sides = pool.operands(condition);
   if (!pool.is_const(sides[0], 1) && !pool.is_const(sides[1], 1)) return false;
   const sym::ExprId size = pool.is_const(sides[0], 1) ? sides[1] : sides[0];
-  std::vector<sym::VarId> own;  // that n - 2 is not n says nothing either
+  std::vector<sym::VarId> own;  // n - 2 always differs from n, which proves nothing
   pool.collect_vars(size, own);
   const auto differs_from_symbol = [&](const sym::Symbol& symbol) {
     if (std::find(own.begin(), own.end(), symbol.var) != own.end()) return false;
     return env.known_not_equal(size, env.pool().var(symbol.var));
   };
-  // That it is not 0 says nothing.
+  // A guard against 0 proves nothing.
   const auto is_size = [&](sym::ExprId e) { return pool.is_const(e) && pool.const_value(e) >= 2; };
   const auto differs_from_number = [&](const sym::GuardFact& guard) {
     if (pool[guard.condition].kind != sym::Kind::Ne) return false;
@@ -594,9 +593,9 @@ static bool is_broadcast(sym::ShapeEnv& env, sym::ExprId condition) {
          std::any_of(env.symbols().begin(), env.symbols().end(), differs_from_symbol);
 }
 
-// "Is it 1?" of a computed size (n - 2 == 1 is written n == 3). A gradient is looked at so, whether it is broadcast to
-// what it is of: the program knew when it broadcast that, for it told the size apart from another one; otherwise the
-// gradient has its size.
+// Whether the condition tests a computed size for 1 (n - 2 == 1 is written n == 3) to see whether a gradient was
+// broadcast. If the forward program broadcast the tensor, it has guarded this size against another size. Otherwise the
+// gradient has the size of its tensor.
 static bool asks_gradient(sym::ShapeEnv& env, sym::ExprId condition) {
   sym::ExprPool& pool = env.pool();
   if (!SizeOblivious::differentiates() || pool[condition].kind != sym::Kind::Eq) return false;
@@ -620,9 +619,9 @@ static bool asks_gradient(sym::ShapeEnv& env, sym::ExprId condition) {
   return true;
 }
 
-// The next four may answer without a guard: the caller is right with either answer. One that only sizes 0 and 1 could
-// change is that of a general size, which keeps a first call at batch 1 general. Others are decided by the hint, with a
-// guard: whether a reshape is a view is seen by who writes to the result.
+// The next four may answer without a guard, since the caller is right with either answer. If only sizes 0 and 1 could
+// change the answer, they answer for general sizes, which keeps a first call at batch 1 general. Any other answer comes
+// from the hint, with a guard: a write to the result shows whether a reshape made a view.
 bool SymNode::guard_size_oblivious(const char* file, int64_t line) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
   if (const std::optional<bool> known = sym::known_for_general_sizes(*env_, expr_))
@@ -645,13 +644,14 @@ bool SymNode::guard_or_true(const char* file, int64_t line) {
 }
 bool SymNode::statically_known_true(const char*, int64_t) { return env_->known_true(expr_); }
 
-// An irrefutable fact: an assertion at run time. When it fails, eager runs the call and raises its own error.
+// A condition which must hold: an assertion at run time. When it fails, eager mode runs the call and raises its own
+// error.
 bool SymNode::expect_true(const char* file, int64_t line) { return expect(file, line, nullptr); }
 
 bool SymNode::expect(const char* file, int64_t line, const std::function<std::string()>& message) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
   const std::optional<int64_t> hint = env_->hint(expr_);
-  if (hint == 0) return guard_bool(file, line);  // raises, and what follows the error must not be taken for the rule
+  if (hint == 0) return guard_bool(file, line);  // raises; code after the error must not become the general case
   std::string text = "a condition does not hold: " + env_->to_string(expr_);
   Capture* capture = Capture::current();
   if (hint || capture == nullptr || capture->closed() || capture->env_ptr() != env_) {
@@ -669,14 +669,14 @@ std::optional<int64_t> SymNode::maybe_as_int() {
   return std::nullopt;
 }
 
-// As Python writes it.
+// In Python's format.
 static std::string text_of(double value, bool truth) {
   if (truth) return value != 0 ? "True" : "False";
   std::string text = fmt::format("{}", value);
   return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
-// What a program does with the text of a number can depend on it; and eager's messages name numbers.
+// A program may depend on the string of a number, and messages of eager mode contain numbers.
 std::string SymNode::str() {
   if (type_ == Type::Int && (env_->hint(expr_) || made_known(env_, expr_))) {
     const MakingText text;

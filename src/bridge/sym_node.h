@@ -1,4 +1,4 @@
-// Symbolic sizes as PyTorch sees them: a c10::SymNodeImpl over cresset's expressions.
+// Symbolic sizes for PyTorch: a c10::SymNodeImpl over cresset's expressions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,14 +14,13 @@
 
 namespace cresset::bridge {
 
-// Integers and booleans carry an expression. Floats, which only arise from sizes, carry what they are made of, so that
-// floor and ceil stay symbolic: a ratio of expressions, or an expression times a number (rounded to double, as eager
-// does: sym/scale.h); else a value that was pinned by guards. Every decision asked of a node goes through
-// ShapeEnv::evaluate.
+// Integers and booleans carry an expression. A float made of sizes carries its origin, so floor and ceil stay symbolic:
+// a ratio of expressions, or an expression times a number (rounded to double as in eager mode: sym/scale.h). Any other
+// float of sizes is a value specialized by guards. Every decision on a node goes through ShapeEnv::evaluate.
 //
-// A float that the caller gives, or that data gives, is a Value: a tensor of one f64 in the graph, and so is what sums
-// and products make of it (sym_node_value.cpp), also of floats made of sizes. A comparison of what arguments give is a
-// guard (float_guard.h); looking at the number pins what it was made of, or ends the piece.
+// A float from the caller or from data is a Value: a float64 tensor with a single element in the graph. Sums and
+// products with a Value are Values too (sym_node_value.cpp), also for floats made of sizes. A comparison between floats
+// from arguments is a guard (float_guard.h). Reading the number specializes its origins, or ends the graph segment.
 class SymNode final : public c10::SymNodeImpl {
  public:
   enum class Type : uint8_t { Int, Bool, Ratio, Scaled, Float, Value };
@@ -30,9 +29,9 @@ class SymNode final : public c10::SymNodeImpl {
   SymNode(Env env, Type type, sym::ExprId numerator, sym::ExprId denominator = {}, double value = 0)
       : env_(std::move(env)), type_(type), expr_(numerator), denominator_(denominator), value_(value) {}
 
-  // Of a Value that float arguments, sizes and given scalars (given_number.h) alone give: the number in this call, and
-  // what pins it: the arguments' bits (Capture::pinned_floats), the sizes. `made_by` may be null. of_data: where
-  // scalars take part, looking at it ends the piece.
+  // Knowledge of a Value which depends only on float arguments, sizes and input scalars (given_number.h): the number in
+  // this call, and its origins: the arguments' bits (Capture::pinned_floats) and the sizes. `made_by` may be null.
+  // of_data: input scalars take part, so reading the number ends the graph segment.
   struct Known {
     double number = 0;
     uint64_t arguments = 0;
@@ -41,24 +40,24 @@ class SymNode final : public c10::SymNodeImpl {
     bool of_data = false;
   };
   static c10::SymNode make_value(const Env& env, at::Tensor tensor, std::optional<Known> known);
-  // The tensor of a Value; undefined for other nodes, and when the number is there already.
+  // The tensor of a Value; undefined for any other node, and when the number is already known.
   static at::Tensor tensor_of(const c10::SymNode& node);
-  // Likewise, and of a float made of sizes, for operators that take a tensor for a number.
+  // As tensor_of(), and also for a float made of sizes; for operators which take a tensor in place of a number.
   static at::Tensor operand_of(const c10::SymNode& node);
-  // A function of Python's module math, where it gives a Value; null otherwise.
+  // A function of Python's module math, where the result is a Value; null otherwise.
   static c10::SymNode function_of(std::string_view name, const c10::SymNode& node);
-  // A whole number that `op` (float_ops::whole_op) gives of symbols, as a symbol; null where it cannot be one.
+  // The whole number which `op` (float_ops::whole_op) computes from symbols, as a symbol; null where impossible.
   static c10::SymNode whole_of(std::string_view op, const c10::SymNode& a, const c10::SymNode& b);
-  // `a // b` or `a % b`, where one is a float; null where only the numbers tell.
+  // `a // b` or `a % b`, where an operand is a float; null where the answer requires the numbers.
   static c10::SymNode with_remainder(bool quotient, const c10::SymNode& a, const c10::SymNode& b);
-  // math.isfinite(), math.isinf(), math.isnan(), as a guard; nullopt where only the number tells.
+  // math.isfinite(), math.isinf(), math.isnan(), as a guard; nullopt where the answer requires the number.
   static std::optional<bool> kind_of(std::string_view name, const c10::SymNode& node);
   static c10::SymInt make_int(const Env& env, sym::ExprId expr);  // a plain int when constant
   static c10::SymBool make_bool(const Env& env, sym::ExprId expr);
-  // The expression of a SymInt in this environment: a constant, or our node's. Guards foreign nodes to their value.
+  // The expression of a SymInt in this environment: a constant, or our node's. A foreign node is specialized.
   static sym::ExprId expr_of(const Env& env, const c10::SymInt& value);
 
-  // A number that leaves the graph must lie within 64 bits at later calls, too: a guard, unless it is sure.
+  // Requires a number which leaves the graph to fit into 64 bits in later calls: adds a guard unless this is proved.
   static void keep_in_int64(sym::ShapeEnv& env, sym::ExprId expr);
 
   // A float made of sizes: numerator / denominator, else numerator * factor.
@@ -72,7 +71,7 @@ class SymNode final : public c10::SymNodeImpl {
   }
 
   bool is_value() const { return type_ == Type::Value; }
-  // Of a float that arguments and sizes give: whether it is not one value for all calls yet.
+  // Whether a float from arguments and sizes is not yet specialized to a single value.
   static bool is_open_float(const c10::SymNode& node);
   sym::ExprId expr() const { return expr_; }
   const Env& env() const { return env_; }
@@ -133,7 +132,7 @@ class SymNode final : public c10::SymNodeImpl {
   bool guard_or_true(const char* file, int64_t line) override;
   bool statically_known_true(const char* file, int64_t line) override;
   bool expect_true(const char* file, int64_t line) override;
-  // Likewise; the message is asked for where data decides.
+  // As expect_true(); the message is requested where data decides.
   bool expect(const char* file, int64_t line, const std::function<std::string()>& message);
   int64_t int_() override { return guard_int("", 0); }
   bool bool_() override { return guard_bool("", 0); }
@@ -156,11 +155,11 @@ class SymNode final : public c10::SymNodeImpl {
   int64_t known(sym::ExprId expr);
   std::optional<bool> general_answer();
   using TensorOp = at::Tensor (*)(const at::Tensor&, const at::Tensor&);
-  // The result when one of the two is a Value, or made of sizes; null otherwise.
+  // The result when an operand is a Value or made of sizes; null otherwise.
   c10::SymNode value_op(const c10::SymNode& other, TensorOp op, const FloatOp& float_op);
   c10::SymNode root_of_size();
   c10::SymNode power_of_values(const c10::SymNode& exponent);
-  // As a guard; nullopt where only looking tells.
+  // As a guard; nullopt where the answer requires the number.
   std::optional<bool> is_finite();
   bool can_be_value() const;
   at::Tensor as_tensor();
@@ -168,15 +167,15 @@ class SymNode final : public c10::SymNodeImpl {
   double look();  // at a Value
   bool is_just_this();
   void tell_number() const;
-  // How two floats compare, as a guard: nullopt where only looking at them tells.
+  // How two floats compare, as a guard; nullopt where the answer requires the numbers.
   std::optional<bool> decided(const c10::SymNode& other, FloatRelation relation, bool pins = false);
-  // The whole number that a Value is rounded to, as a guard.
+  // The whole number to which a Value is rounded, as a guard.
   int64_t rounded(const FloatOp& rounding);
-  // The whole number that `op` gives of this and `other` (nullptr: of this), as a symbol (computed_number.h); null
-  // where there is none.
+  // The whole number which `op` computes from this and `other` (nullptr: only this), as a symbol (computed_number.h);
+  // null where there is none.
   c10::SymNode computed(const FloatOp& op, SymNode* other);
-  c10::SymNode whole(const FloatOp& rounding);  // of a Value: a symbol, or pinned
-  static int64_t as_int64(double whole);        // throws BeyondInt64, also where it is no number
+  c10::SymNode whole(const FloatOp& rounding);  // of a Value: a symbol, or specialized
+  static int64_t as_int64(double whole);        // throws BeyondInt64, also for NaN and infinities
   double pinned(const c10::SymNode& node) const;
   struct Quotient {
     sym::ExprId numerator, denominator;
@@ -206,15 +205,15 @@ class SymNode final : public c10::SymNodeImpl {
   std::optional<Known> known_;
 };
 
-// Who asks: set by capture while it handles an operator, read when a guard is recorded.
+// The reason recorded with guards. Capture sets the provider while it handles an operator.
 sym::Reason current_reason();
 void set_reason_provider(sym::Reason (*provider)());
 
-// Ends the piece in progress, so that what data gives is known. False inside a capture kernel, which sees to that
-// itself, and where nothing of `env` is captured.
+// Ends the current graph segment, so data-dependent numbers become known. Returns false inside a capture kernel, which
+// ends the segment itself, and where no segment of `env` is being captured.
 bool ends_piece(const SymNode::Env& env, const std::function<std::string()>& why);
 
-// What becomes of numbers in tensors of one f64.
+// Arithmetic on the float64 tensors of Values.
 at::Tensor add_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor subtract_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor multiply_tensors(const at::Tensor& a, const at::Tensor& b);
@@ -223,19 +222,19 @@ at::Tensor power_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor floor_divide_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor remainder_tensors(const at::Tensor& a, const at::Tensor& b);
 
-// A condition that needs a value only data can give was asked for.
-// Python has an exception of its own for it.
+// Python has a separate exception for a division by zero.
 class DivisionByZero : public std::runtime_error {
  public:
   explicit DivisionByZero(const char* words) : std::runtime_error(words) {}
 };
 
-// An int of Python's that expressions have no room for: Python counts on with plain ones.
+// A Python int beyond 64 bits, which expressions cannot hold: Python continues with plain ints.
 class BeyondInt64 : public std::overflow_error {
  public:
   using std::overflow_error::overflow_error;
 };
 
+// A decision needs a value which only data can supply.
 class DataDependentError : public c10::Error {
  public:
   using c10::Error::Error;

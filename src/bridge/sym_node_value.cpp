@@ -1,4 +1,4 @@
-// Floats that a caller or data gives: tensors of one f64 in the graph, whose arithmetic is that of Python's floats.
+// Floats from a caller or from data: float64 tensors with a single element in the graph, whose arithmetic is Python's.
 #include <ATen/ops/acos.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/asin.h>
@@ -63,7 +63,7 @@ c10::SymNode float_in(Capture& capture, const at::Tensor& tensor, bool only_give
   FloatExpr::Ref made = given(trace);
   if (made == nullptr && trace != nullptr && only_given) return {};
   const at::NoGradGuard no_grad;
-  // A copy: the number stays what it is when the tensor is written.
+  // A copy, so the number keeps its value when the tensor is written.
   const at::Tensor number = tensor.detach().reshape({}).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
   if (trace == nullptr) made = given(TraceTensor::from(number));
   if (made == nullptr)
@@ -77,7 +77,7 @@ at::Tensor multiply_tensors(const at::Tensor& a, const at::Tensor& b) { return a
 at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b) { return at::div(a, b); }
 at::Tensor power_tensors(const at::Tensor& a, const at::Tensor& b) { return at::pow(a, b); }
 at::Tensor floor_divide_tensors(const at::Tensor& a, const at::Tensor& b) { return at::floor_divide(a, b); }
-// Python's zero has the divisor's sign.
+// Python's zero result has the divisor's sign.
 at::Tensor remainder_tensors(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor out = at::remainder(a, b);
   return at::where(at::eq(out, 0), at::copysign(at::zeros_like(out), b), out);
@@ -90,7 +90,8 @@ c10::SymNode SymNode::make_value(const Env& env, at::Tensor tensor, std::optiona
   return node;
 }
 
-// So that what comes of it on the way through a tensor is known, too. Not where sizes take part, which look() pins.
+// Notes the number, so that values derived from it through a tensor are known, too. Numbers with sizes are excluded,
+// because look() specializes the sizes.
 void SymNode::tell_number() const {
   if (!known_ || known_->made_by == nullptr || !known_->sizes.empty()) return;
   Capture* const capture = Capture::current();
@@ -112,7 +113,7 @@ at::Tensor SymNode::tensor_of(const c10::SymNode& given) {
 at::Tensor SymNode::operand_of(const c10::SymNode& given) {
   const c10::SymNode node = unwrapped(given);
   SymNode* mine = ours_of(node);
-  // One that outlives its capture, in the closure of a hook, say: a plain number.
+  // A number may outlive its capture, for instance in the closure of a hook; then it is a plain number.
   if (mine != nullptr && mine->known_ && (Capture::current() == nullptr || Capture::current()->env_ptr() != mine->env_))
     return {};
   if (at::Tensor tensor = tensor_of(given); tensor.defined()) return tensor;
@@ -122,8 +123,8 @@ at::Tensor SymNode::operand_of(const c10::SymNode& given) {
   return mine->as_tensor();
 }
 
-// Where the number may become a part of the graph: where a look at it can end the piece, or fails the part (of
-// autograd's record, say) in which it is made.
+// Whether the number may become a part of the graph. A later look at the number must be able to end the segment, or to
+// fail the enclosing subgraph (such as the backward subgraph).
 bool SymNode::can_be_value() const {
   const Capture* capture = Capture::current();
   if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return false;
@@ -206,7 +207,7 @@ std::optional<bool> SymNode::is_finite() {
 }
 
 c10::SymNode SymNode::root_of_size() {
-  // Python raises where it is negative: it must be known not to be.
+  // Python raises for a negative operand, so it must be proved not negative.
   const bool positive_scale = type_ == Type::Int || (type_ == Type::Scaled && value_ > 0) ||
                               (type_ == Type::Ratio && env_->range(denominator_).lo > 0);
   if (!positive_scale || !known_size()) return {};
@@ -218,7 +219,7 @@ c10::SymNode SymNode::root_of_size() {
   return make_value(env_, at::sqrt(as_tensor()), std::move(known));
 }
 
-// Where it is finite, Python has not raised.
+// A finite result proves that Python does not raise.
 c10::SymNode SymNode::function_of(std::string_view name, const c10::SymNode& given) {
   const c10::SymNode node = unwrapped(given);
   SymNode* mine = ours_of(node);
@@ -241,7 +242,7 @@ std::optional<bool> SymNode::kind_of(std::string_view name, const c10::SymNode& 
   return name == "isfinite";
 }
 
-// Of a positive base; else Python may raise, or give a complex number.
+// Requires a positive base; for any other base Python may raise, or return a complex number.
 c10::SymNode SymNode::power_of_values(const c10::SymNode& exponent) {
   if (!can_be_value()) return {};
   const bool positive = type_ == Type::Float ? value_ > 0 : decided(number(0), FloatRelation::Greater).value_or(false);
@@ -346,7 +347,7 @@ bool SymNode::is_open_float(const c10::SymNode& node) {
          std::any_of(mine->known_->sizes.begin(), mine->known_->sizes.end(), is_open);
 }
 
-// As guards: the number, and the sign that a zero has.
+// Guards the number, and the sign of a zero.
 bool SymNode::is_just_this() {
   if (!decided(number(known_->number), FloatRelation::Equal, /*pins=*/true).value_or(false)) return false;
   if (known_->number != 0) return true;

@@ -20,7 +20,7 @@ SymInts behind(c10::SymInt first, c10::SymIntArrayRef others) {
 
 int64_t current_level() { return at::functorch::maybeCurrentDynamicLayer()->layerId(); }
 
-// Both are of autograd's engine, where a part of a tensor was written.
+// Both are used by autograd's engine after a write to a part of a tensor.
 at::Tensor as_strided(const at::Tensor& self, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
                       std::optional<c10::SymInt> offset) {
   const c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::FuncTorchBatched);
@@ -42,7 +42,7 @@ at::Tensor new_empty_strided(const at::Tensor& self, c10::SymIntArrayRef sizes, 
   const int64_t level = current_level();
   const auto [value, batch] = at::functorch::unwrapTensorAtLevel(self, level);
   if (!batch) return value.new_empty_strided_symint(sizes, strides, dtype, layout, device, pin_memory);
-  c10::SymInt one = 1;  // how much memory one element of the batch takes
+  c10::SymInt one = 1;  // memory of a single element of the batch
   for (size_t i = 0; i < sizes.size(); ++i) one = one + (sizes[i] - 1) * strides[i];
   return at::functorch::makeBatched(
       value.new_empty_strided_symint(behind(value.sym_size(*batch), sizes), behind(one, strides), dtype, layout, device,
@@ -59,7 +59,7 @@ struct Nobody final : c10::WarningHandler {
 SymbolicBatching::SymbolicBatching()
     : library_(torch::Library::IMPL, "aten", c10::DispatchKey::FuncTorchBatched, __FILE__, __LINE__) {
   Nobody nobody;
-  const c10::WarningUtils::WarningHandlerGuard unheard(&nobody);  // that a kernel is replaced
+  const c10::WarningUtils::WarningHandlerGuard unheard(&nobody);  // hides the warning about a replaced kernel
   library_.impl("as_strided", TORCH_FN(as_strided));
   library_.impl("new_empty_strided", TORCH_FN(new_empty_strided));
 }

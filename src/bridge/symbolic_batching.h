@@ -1,11 +1,11 @@
-// Rules of torch.func.vmap that take plain sizes alone, done again on symbolic ones.
+// Rules of torch.func.vmap which accept only plain sizes, implemented again for symbolic sizes.
 #pragma once
 
 #include <torch/library.h>
 
 namespace cresset::bridge {
 
-// While one lives, in the place of torch's own.
+// RAII: replaces torch's own rules.
 class SymbolicBatching {
  public:
   SymbolicBatching();

@@ -47,8 +47,8 @@
 namespace cresset::bridge {
 namespace {
 
-// upsample_*.vec(input, output_size?, [align_corners,] scale_factors?): gives the base operator the output size,
-// computed as floor(size * scale), and each dimension's scale.
+// upsample_*.vec(input, output_size?, [align_corners,] scale_factors?): passes the output size, computed as floor(size
+// * scale), and each dimension's scale to the base operator.
 void upsample_vec(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
@@ -93,7 +93,7 @@ std::vector<at::Tensor> broadcast_tensors(at::TensorList tensors) {
            std::equal(own.begin(), own.end(), sizes.begin(),
                       [](const auto& a, const auto& b) { return a.sym_eq(b).guard_bool(__FILE__, __LINE__); });
   };
-  // Those that have the shape are given back themselves, as ATen does.
+  // Tensors which already have the shape are returned themselves, as in ATen.
   for (const at::Tensor& tensor : tensors) out.push_back(has_these(tensor) ? tensor : tensor.expand_symint(sizes));
   return out;
 }
@@ -105,13 +105,13 @@ bool is_same_size(const at::Tensor& a, const at::Tensor& b) {
          });
 }
 
-// ATen's asks for all sizes as numbers.
+// ATen's version needs all sizes as numbers.
 at::Tensor masked_select_backward(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& mask) {
   const at::Tensor whole = input.expand_symint(broadcast_sizes(input.sym_sizes(), mask.sym_sizes()));
   return at::zeros_like(whole, {}, at::MemoryFormat::Preserve).masked_scatter(mask, gradient);
 }
 
-// Some versions of ATen ask for the count of elements as a number.
+// Some versions of ATen need the count of elements as a number.
 at::Tensor trace_backward(const at::Tensor& gradient, c10::SymIntArrayRef sizes) {
   TORCH_CHECK(sizes.size() == 2, "expected matrix input");
   const at::TensorOptions options = at::TensorOptions().dtype(at::kLong).device(gradient.device());
@@ -137,13 +137,13 @@ at::Tensor take_along_dim(const at::Tensor& self, const at::Tensor& indices, std
   return self.expand_symint(with(indices, self)).gather(dim, wrapped.expand_symint(with(self, indices)));
 }
 
-// ATen asks "is the mask's batch the query's, or else 1?", in this order: a mask of batch 1 would tell batch 1 apart
-// from all others. One that is expanded to the query's batch, without memory, is the same mask and asks nothing.
+// ATen asks "is the mask's batch the query's, or else 1?", in this order: a mask of batch 1 would specialize batch 1. A
+// mask which is expanded to the query's batch, without memory, is equivalent and leads to no question.
 std::optional<at::Tensor> expanded_mask(const at::Tensor& query, const std::optional<at::Tensor>& given) {
   if (!given || !given->defined() || given->dim() != 4 || query.dim() != 4) return given;
   if (given->sym_size(0).maybe_as_int() != 1 || query.sym_size(0).maybe_as_int() == 1) return given;
   at::Tensor mask = *given;
-  if (mask.scalar_type() == at::kBool) {  // as ATen does it, before and not after it is expanded
+  if (mask.scalar_type() == at::kBool) {  // before the expansion, as in ATen
     const at::TensorOptions options = at::TensorOptions().dtype(query.scalar_type()).device(query.device());
     mask = at::where(mask, at::scalar_tensor(0.0, options),
                      at::scalar_tensor(-std::numeric_limits<double>::infinity(), options));
@@ -151,7 +151,7 @@ std::optional<at::Tensor> expanded_mask(const at::Tensor& query, const std::opti
   return mask.expand_symint({query.sym_size(0), -1, -1, -1});
 }
 
-// The question whether a size is 1, as ATen asks it; nullopt for a number.
+// The condition in ATen's test of a size for 1; nullopt for a plain number.
 std::optional<sym::ExprId> is_single(const c10::SymInt& size) {
   if (!size.is_symbolic()) return std::nullopt;
   const auto single = size.toSymNode()->eq(size.toSymNode()->wrap_int(1));
@@ -159,8 +159,8 @@ std::optional<sym::ExprId> is_single(const c10::SymInt& size) {
   return ours != nullptr ? std::optional(ours->expr()) : std::nullopt;
 }
 
-// Versions of ATen ask "is the mask's batch 1, or else the query's?", in this order. Where it is the query's, the first
-// question tells nothing.
+// Some versions of ATen ask "is the mask's batch 1, or else the query's?", in this order. If it is the query's, the
+// first answer has no effect.
 std::optional<sym::ExprId> idle_question(const at::Tensor& query, const std::optional<at::Tensor>& mask) {
   if (!mask || !mask->defined() || mask->dim() != 4 || query.dim() != 4) return std::nullopt;
   const c10::SymInt batch = mask->sym_size(0);
@@ -178,8 +178,8 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
   return at::native::scaled_dot_product_attention(query, key, value, whole_mask, dropout, causal, scale, grouped);
 }
 
-// ATen asks whether there is any element, to leave early. With running statistics an empty batch needs no case of its
-// own, and batch 0 is not told apart. Arguments that do not fit are left to ATen.
+// ATen tests for an empty tensor, to return early. With running statistics an empty batch needs no special case, so
+// batch 0 is not distinguished here. Invalid arguments are left to ATen.
 using Optional = std::optional<at::Tensor>;
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, int64_t> batch_norm_index(
     const at::Tensor& input, const Optional& weight, const Optional& bias, const Optional& mean,
@@ -197,7 +197,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, int64_t> batch_norm_i
   return {std::move(out), std::move(saved_mean), std::move(saved_scale), std::move(reserve), 0};
 }
 
-// ATen's asks for all sizes as numbers. Arguments that do not fit are left to it.
+// ATen's version needs all sizes as numbers. Invalid arguments are left to it.
 at::Tensor rms_norm(const at::Tensor& input, c10::SymIntArrayRef shape, const Optional& weight,
                     std::optional<double> eps) {
   const auto ends_with_shape = [&](const at::Tensor& t) {
@@ -220,13 +220,13 @@ at::Tensor rms_norm(const at::Tensor& input, c10::SymIntArrayRef shape, const Op
   return out.type_as(input).contiguous(input.suggest_memory_format());
 }
 
-// Forward differentiation takes a tangent as it is when it lies as its primal does, in a storage as large. In a graph
-// a storage is as large as its tensor.
+// Forward-mode differentiation keeps a tangent unchanged when it has its primal's layout and an equally large storage.
+// In a graph a storage is as large as its tensor.
 bool has_same_storage_numel(const at::Tensor& a, const at::Tensor& b) {
   return a.sym_numel().sym_eq(b.sym_numel()).guard_bool(__FILE__, __LINE__);
 }
 
-// Zeros for a tangent that shall lie as `primal` does. The first `batches` dimensions of `tangent` are vmap's.
+// Zeros for a tangent with the layout of `primal`. The first `batches` dimensions of `tangent` belong to vmap.
 at::Tensor zeros_like_primal(const at::Tensor& tangent, const at::Tensor& primal, int64_t batches) {
   std::vector<c10::SymInt> sizes = tangent.sym_sizes().slice(0, static_cast<size_t>(batches)).vec(),
                            strides(sizes.size());
@@ -237,7 +237,7 @@ at::Tensor zeros_like_primal(const at::Tensor& tangent, const at::Tensor& primal
   return tangent.new_empty_strided_symint(sizes, strides).zero_();
 }
 
-// ATen asks whether one element is left, whose mean it takes: the pool's result is the same.
+// ATen tests whether a single element is left and takes its mean: the pool's result is the same.
 template <at::Tensor (*pool)(const at::Tensor&, c10::SymIntArrayRef)>
 at::Tensor pooled_to(const at::Tensor& self, c10::SymIntArrayRef sizes) {
   std::vector<sym::ExprId> questions;
@@ -252,7 +252,7 @@ void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch:
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-// ATen asks whether there is any element. Of as many as data says it is done as of some: for none, nothing is drawn.
+// ATen tests for an empty tensor. A data-dependent count is treated as positive: for an empty tensor nothing is drawn.
 at::Tensor dropout(const at::Tensor& input, double p, bool train) {
   const c10::SymInt count = input.sym_numel();
   const bool of_data = count.is_symbolic() && !count.toSymNodeImplUnowned()->has_hint();
@@ -263,7 +263,7 @@ at::Tensor dropout(const at::Tensor& input, double p, bool train) {
   return input * at::empty_like(input).bernoulli_(1 - p).div_(1 - p);
 }
 
-// Operators that say they take symbolic sizes, and whose code in ATen takes numbers.
+// Operators which claim symbolic sizes in their schema, although their code in ATen needs numbers.
 void with_numbers_for_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   for (auto arg = stack->end() - static_cast<long>(count); arg != stack->end(); ++arg) {
@@ -275,14 +275,14 @@ void with_numbers_for_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, 
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-// Where `to` gives its argument as it is, for the sizes at hand, it does so in later calls.
+// If `to` returns its argument unchanged at the present sizes, this is guarded for later calls.
 void require_as_it_is(Capture& capture, const ViewOrCopy::Answers& answers) {
   for (const auto& [condition, answer] : answers)
     if (capture.env().evaluate(condition, [] { return current_reason(); }) != answer)
       abort_capture("a tensor that is given as it is for other sizes");
 }
 
-// Of what was computed: operators give rows where a tensor lies in both formats, and formulas of strides do not say so.
+// For computed tensors: a tensor in both formats gets row-major strides from operators, unlike the stride formulas.
 void require_one_format(Capture& capture, const at::Tensor& tensor) {
   const TraceTensor* trace = TraceTensor::from(tensor);
   if (trace == nullptr || capture.is_callers(*trace) || trace->type().rank() < 4) return;
@@ -296,7 +296,7 @@ void require_one_format(Capture& capture, const at::Tensor& tensor) {
     abort_capture("a memory format that dimensions of one element decide");
 }
 
-// ATen's `to` compares the format that strides suggest with the one that is wanted.
+// ATen's `to` compares the format suggested by the strides with the requested format.
 void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size(), below = stack->size() - count;
   const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
@@ -323,8 +323,8 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
   run_natively(op, *capture, *stack);
 }
 
-// Where a size is inferred beside one of 0, ATen's code for symbolic sizes divides by it; that for numbers says what is
-// wrong.
+// If a size is inferred beside a size of 0, ATen's code for symbolic sizes divides by 0. Its code for plain sizes
+// reports the error properly.
 void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
@@ -345,7 +345,7 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
   }
 }
 
-// Copies of parts, of which there are as many as sizes say: then the views say how many, with a guard.
+// Copies of parts whose number depends on sizes: the view operators specialize the number.
 std::vector<at::Tensor> copied(std::vector<at::Tensor> parts) {
   for (at::Tensor& part : parts) part = part.clone(at::MemoryFormat::Contiguous);
   return parts;
@@ -360,7 +360,7 @@ std::vector<at::Tensor> split_with_sizes_copy(const at::Tensor& self, c10::SymIn
   return copied(at::_ops::split_with_sizes::call(self, sizes, dim));
 }
 
-// As ATen's, which asks for the sizes as numbers. What it rejects is left to it.
+// As in ATen, which needs the sizes as numbers. Invalid arguments are left to it.
 at::Tensor isclose(const at::Tensor& self, const at::Tensor& other, double rtol, double atol, bool equal_nan) {
   const bool floats = self.is_floating_point() || self.is_complex();
   if (self.scalar_type() != other.scalar_type() || !(rtol >= 0) || !(atol >= 0) || self.is_quantized())
@@ -375,7 +375,7 @@ at::Tensor isclose(const at::Tensor& self, const at::Tensor& other, double rtol,
   return close.logical_or(at::isfinite(actual).logical_and(actual <= allowed));
 }
 
-// ATen's asks for the sizes as numbers.
+// ATen's version needs the sizes as numbers.
 at::Tensor& fill_diagonal(at::Tensor& self, const at::Scalar& value, bool wrap) {
   if (self.dim() != 2 || wrap)
     return at::_ops::fill_diagonal_::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), self, value, wrap);
@@ -383,7 +383,7 @@ at::Tensor& fill_diagonal(at::Tensor& self, const at::Scalar& value, bool wrap) 
   return self;
 }
 
-// As ATen does it, with sizes that it asks for as numbers.
+// As in ATen, which needs some sizes as numbers.
 at::Tensor product_of_blocks(const at::Tensor& self, const at::Tensor& other) {
   const auto rank = static_cast<size_t>(std::max(self.dim(), other.dim()));
   std::vector<c10::SymInt> left(2 * rank, 1), right(2 * rank, 1), sizes(rank);
@@ -397,18 +397,18 @@ at::Tensor product_of_blocks(const at::Tensor& self, const at::Tensor& other) {
   return at::_unsafe_view_symint(at::_unsafe_view_symint(self, left).mul(at::_unsafe_view_symint(other, right)), sizes);
 }
 
-// ATen's writes through what it says is no view of the output.
+// ATen's version writes through a tensor which claims to be no view of the output.
 at::Tensor& kron_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   const at::Tensor made = product_of_blocks(self, other);
   return at::_ops::mul_out::call(made, at::scalar_tensor(1, made.options()), out);
 }
 
-// As ATen does it. Its meta kernel lays the powers out as their exponents, the real one does not.
+// As in ATen. Its meta kernel gives the powers the layout of the exponents, unlike its real kernel.
 at::Tensor ldexp(const at::Tensor& self, const at::Tensor& exponent) {
   return at::mul(self, at::pow(at::Scalar(2.0), exponent));
 }
 
-// Weights and what ATen warns of are left to it.
+// Weights, and cases with a warning, are left to ATen.
 at::Tensor cov(const at::Tensor& self, int64_t correction, const Optional& frequencies, const Optional& weights) {
   const bool plain = !(frequencies && frequencies->defined()) && !(weights && weights->defined());
   const bool usual = plain && self.dim() >= 1 && self.dim() <= 2 && self.scalar_type() != at::kBool;
@@ -421,7 +421,7 @@ at::Tensor cov(const at::Tensor& self, int64_t correction, const Optional& frequ
   return centered.mm(centered.t().conj()).div(at::Scalar(count - correction)).squeeze();
 }
 
-// Asked once, of a convolution that oneDNN makes.
+// Determined once, by a convolution through oneDNN.
 bool volumes_channels_last() {
   static const bool found = [] {
     const c10::impl::ForceDispatchKeyGuard plainly({}, {});  // no capture, mode or transform takes part
@@ -433,8 +433,8 @@ bool volumes_channels_last() {
 
 }  // namespace
 
-// ATen's own asks whether a size is 1 with `guard_or_false`, whose answer is
-// that of a general size (sym_node.h); here both answers are not right, so it is decided.
+// ATen's version tests a size for 1 with `guard_or_false`, which answers for a general size (sym_node.h). Here both
+// answers would not be right, so the question is decided with a guard.
 std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
   const size_t rank = std::max(a.size(), b.size());
   std::vector<c10::SymInt> out(rank);
@@ -445,7 +445,7 @@ std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArray
       continue;
     }
     const c10::SymInt &x = a[a.size() - 1 - i], &y = b[b.size() - 1 - i];
-    if (y.maybe_as_int() == 1 || x.maybe_as_int() == 1) {  // whatever the other one is
+    if (y.maybe_as_int() == 1 || x.maybe_as_int() == 1) {  // for any other size
       out[d] = y.maybe_as_int() == 1 ? x : y;
     } else if (x.sym_eq(y).guard_bool(__FILE__, __LINE__)) {
       out[d] = x;
@@ -501,7 +501,7 @@ void install_symbolic_composites() {
       made->back()->impl("trace_backward", TORCH_FN(trace_backward));
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("fill_diagonal_", TORCH_FN(fill_diagonal));
-      // ATen's for other devices wants a view of what may lie in any way.
+      // ATen's version for other devices needs a view of a tensor whose layout is arbitrary.
       made->back()->impl("native_channel_shuffle", TORCH_FN(at::_ops::channel_shuffle::call));
       made->back()->impl("ldexp.Tensor", TORCH_FN(ldexp));
       made->back()->impl("kron", TORCH_FN(product_of_blocks));

@@ -1,4 +1,4 @@
-// Composite operators whose own code looks at plain sizes, done again on symbolic ones.
+// Composite operators whose own code needs plain sizes, implemented again for symbolic sizes.
 #pragma once
 
 #include <c10/core/SymIntArrayRef.h>
@@ -7,10 +7,10 @@
 
 namespace cresset::bridge {
 
-// Registers them for trace tensors, above and below autograd. Once, before the first capture.
+// Registers the operators for trace tensors, above and below autograd. Called once, before the first capture.
 void install_symbolic_composites();
 
-// The shape that two shapes broadcast to. Throws where they do not.
+// The shape to which two shapes broadcast. Throws where they do not broadcast.
 std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArrayRef b);
 
 }  // namespace cresset::bridge

@@ -9,15 +9,16 @@
 namespace cresset::bridge {
 namespace {
 
-// Logarithms of probabilities, and what the losses' formulas multiply them by.
+// Log-probabilities, and the factors of the losses' formulas.
 struct Scores {
-  at::Tensor logs;    // as the input
-  at::Tensor weight;  // of the classes, to be broadcast to it
+  at::Tensor logs;    // of the input's shape
+  at::Tensor weight;  // of the classes, in a shape which broadcasts to the input
   int64_t dim;        // of classes
   c10::SymInt classes;
 };
 
-// Classes given by their probabilities: -sum(weight * target * log) of each, their mean over all but the classes.
+// Targets given as probabilities: -sum(weight * target * log) for each, and the mean over all dimensions except the
+// classes.
 at::Tensor loss_of_probabilities(const Scores& scores, const at::Tensor& target, int64_t reduction, double smoothing) {
   at::Tensor wanted = target;
   if (smoothing > 0)
@@ -31,8 +32,8 @@ at::Tensor loss_of_probabilities(const Scores& scores, const at::Tensor& target,
   return -weighted.sum() / at::Scalar(count);
 }
 
-// Classes given by their numbers, of which a part of the loss is spread over all classes. Its mean is over the weights
-// of the classes that were given.
+// Targets given as class numbers, with a part of the loss spread over all classes. The mean is weighted by the target
+// classes' weights.
 at::Tensor smooth_loss(const Scores& scores, const at::Tensor& target, const at::Tensor& weight, int64_t reduction,
                        const c10::SymInt& ignored, double smoothing) {
   const at::Tensor exact = at::nll_loss_nd_symint(scores.logs, target, weight, reduction, ignored);

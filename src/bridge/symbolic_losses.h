@@ -8,7 +8,7 @@
 
 namespace cresset::bridge {
 
-// cross_entropy_loss. ATen's asks for the number of classes where these have weights.
+// cross_entropy_loss. ATen's version requires the concrete number of classes where the classes have weights.
 at::Tensor cross_entropy(const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight,
                          int64_t reduction, c10::SymInt ignored, double smoothing);
 

@@ -23,14 +23,14 @@ c10::SymInt product(const Sizes& sizes) {
                          [](const c10::SymInt& a, const c10::SymInt& b) { return a * b; });
 }
 
-// The sizes in front of the matrices.
+// The batch sizes, before the matrix dimensions.
 Sizes batch_of(const at::Tensor& tensor) {
   const c10::SymIntArrayRef sizes = tensor.sym_sizes();
   return {sizes.begin(), sizes.end() - std::min<int64_t>(tensor.dim(), 2)};
 }
 
-// Whether the many matrices of one operand are taken as the rows of a single one: no copy of the other is made then,
-// and its gradient is one product.
+// Whether the matrices of an operand are folded into the rows of a single matrix: then the other operand is not copied,
+// and its gradient is a single product.
 bool folds(const at::Tensor& left, const at::Tensor& right) {
   const at::Tensor& many = left.dim() >= right.dim() ? left : right;
   const at::Tensor& one = left.dim() >= right.dim() ? right : left;
@@ -39,7 +39,7 @@ bool folds(const at::Tensor& left, const at::Tensor& right) {
   if (left.dim() == 2) return false;
   if (many.sym_numel().maybe_as_int() == 0) return true;
   const c10::SymIntArrayRef sizes = many.sym_sizes(), strides = many.sym_strides();
-  // Either way gives the same: sizes of 1, which would lie so whatever the strides are, are no case of their own.
+  // Both ways give the same result: sizes of 1, which would permit any strides, need no special case.
   for (size_t d = 0; d + 2 < sizes.size(); ++d)
     if (!strides[d].sym_eq(strides[d + 1] * sizes[d + 1]).guard_or_false(__FILE__, __LINE__)) return false;
   return true;
@@ -64,7 +64,7 @@ at::Tensor batched(const at::Tensor& left, const at::Tensor& right) {
   const c10::SymInt rows = left.dim() > 1 ? left.sym_size(-2) : c10::SymInt(1);
   Sizes out = broadcast_sizes(batch_of(left), batch_of(right));
   const c10::SymInt count = product(out);
-  // Every matrix of the batch, one behind the other.
+  // All matrices of the batch in sequence.
   const auto flat = [&](const at::Tensor& tensor, const Sizes& matrix) {
     Sizes all = out, flattened{count};
     all.insert(all.end(), matrix.begin(), matrix.end());
@@ -80,13 +80,14 @@ at::Tensor batched(const at::Tensor& left, const at::Tensor& right) {
   return at::_unsafe_view_symint(by_vector ? made.squeeze(-1) : made, out);
 }
 
-// A batch of one matrix against others, whose gradient would be summed over a copy: it is taken as the matrix.
+// A batch with a single matrix against a larger batch: it is treated as a matrix, because its gradient would be summed
+// over a copy.
 bool is_single(const at::Tensor& tensor, const at::Tensor& other) {
   return tensor.dim() == 3 && other.dim() == 3 && tensor.requires_grad() &&
          !decides(tensor.sym_size(0).sym_eq(other.sym_size(0))) && decides(tensor.sym_size(0).sym_eq(1));
 }
 
-// An operand of tensordot as a matrix: what is summed over last, or first.
+// An operand of tensordot as a matrix, with the summed dimensions last or first.
 struct Unfolded {
   at::Tensor matrix;
   Sizes rest;
@@ -132,13 +133,13 @@ at::Tensor symbolic_tensordot(const at::Tensor& left, const at::Tensor& right, a
   std::vector<int64_t> a, b;
   if (left.scalar_type() != right.scalar_type() || left_dims.size() != right_dims.size() || !wrap(left, left_dims, a) ||
       !wrap(right, right_dims, b))
-    return as_aten();                    // which says what is wrong
-  for (size_t i = 0; i < a.size(); ++i)  // one of size 1 is repeated
+    return as_aten();                    // ATen reports the error
+  for (size_t i = 0; i < a.size(); ++i)  // ATen repeats a dimension of size 1
     if (!decides(left.sym_size(a[i]).sym_eq(right.sym_size(b[i])))) return as_aten();
   Unfolded mine = unfold(left, a, /*last=*/true);
   const Unfolded its = unfold(right, b, /*last=*/false);
   mine.rest.insert(mine.rest.end(), its.rest.begin(), its.rest.end());
-  // ATen has a product of vectors for one number, which autocast leaves as it is.
+  // For a single number ATen uses a product of vectors, which autocast does not cast.
   if (at::autocast::is_autocast_enabled(left.device().type()) && decides(product(mine.rest).sym_eq(1)))
     return mine.matrix.squeeze(0).dot(its.matrix.squeeze(1)).reshape_symint(mine.rest);
   return mine.matrix.mm(its.matrix).reshape_symint(mine.rest);

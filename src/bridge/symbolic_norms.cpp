@@ -24,7 +24,7 @@ at::Tensor matrix_norm(const at::Tensor& self, const at::Scalar& order, at::IntA
   };
   const bool usual = !order.isComplex() && !dtype && self.dim() >= 2 && dims.size() == 2 &&
                      (self.is_floating_point() || self.is_complex());
-  if (!usual) return as_aten();  // which says what is wrong
+  if (!usual) return as_aten();  // ATen reports the error
   for (const int64_t dim : dims)
     if (dim < -self.dim() || dim >= self.dim()) return as_aten();
   int64_t rows = c10::maybe_wrap_dim(dims[0], self.dim()), columns = c10::maybe_wrap_dim(dims[1], self.dim());

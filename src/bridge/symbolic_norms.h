@@ -1,4 +1,4 @@
-// Norms of matrices, done on symbolic sizes.
+// Norms of matrices with symbolic sizes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace cresset::bridge {
 
-// linalg_matrix_norm by a number: ATen's asks for the size that it takes the greatest along.
+// linalg_matrix_norm with a numeric order. ATen's version requires the concrete size along which it takes the maximum.
 at::Tensor matrix_norm(const at::Tensor& self, const at::Scalar& order, at::IntArrayRef dims, bool keep,
                        std::optional<at::ScalarType> dtype);
 

@@ -16,8 +16,8 @@
 namespace cresset::bridge {
 namespace {
 
-// max_pool1d without gradients reads the data itself, and its result is contiguous; the form with indices is made of
-// operators, and allows more. What eager rejects, its own checks reject here.
+// max_pool1d without gradients reads the data itself, and its result is contiguous. The form with indices consists of
+// operators and accepts more arguments. The checks of the original reject arguments which eager mode rejects.
 void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   torch::jit::Stack checked(stack->end() - static_cast<long>(count), stack->end());
@@ -38,8 +38,8 @@ void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::
   if (!by_indices) torch::jit::push(*stack, torch::jit::pop(*stack).toTensor().contiguous());
 }
 
-// ATen's writes the middle and then each edge into the result, of which every write would be a pass over it. What it
-// rejects, and what cuts, is left to it.
+// ATen's version writes the middle and then each edge into the result, and each write would be a pass over the result.
+// Invalid and negative paddings are left to it.
 at::Tensor pad_circular(const at::Tensor& self, c10::SymIntArrayRef pads) {
   const size_t padded = pads.size() / 2;
   const auto fits = [&](size_t i) {
@@ -60,7 +60,7 @@ at::Tensor pad_circular(const at::Tensor& self, c10::SymIntArrayRef pads) {
   return out.contiguous();
 }
 
-// The window where none is given, of which torch warns, once.
+// The default window. torch warns about a missing window, once.
 at::Tensor rectangle(const at::Tensor& signal, int64_t length, int64_t hop, int64_t width) {
   {
     const Capture::StepAside aside;
@@ -69,7 +69,8 @@ at::Tensor rectangle(const at::Tensor& signal, int64_t length, int64_t hop, int6
   return at::ones({width}, signal.options());
 }
 
-// The spectra of a signal's windows. ATen's asks for all sizes as numbers; it is left what it rejects or warns of.
+// The spectra of a signal's windows. ATen's version needs all sizes as numbers; cases with errors or warnings are left
+// to it.
 std::optional<at::Tensor> windowed_spectra(const std::vector<c10::IValue>& args) {
   const at::Tensor self = args[0].toTensor();
   const int64_t length = args[1].toInt(), hop = args[2].isNone() ? length / 4 : args[2].toInt(),

@@ -1,11 +1,11 @@
-// Signals on symbolic sizes: spectra of windows, circular padding, pools along one dimension.
+// Signals with symbolic sizes: spectra of windows, circular padding, pools along a single dimension.
 #pragma once
 
 #include <torch/library.h>
 
 namespace cresset::bridge {
 
-// Registers them, for the library's dispatch key.
+// Registers the operators for the library's dispatch key.
 void add_signals(torch::Library& library);
 
 }  // namespace cresset::bridge

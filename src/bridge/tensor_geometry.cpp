@@ -10,8 +10,8 @@
 namespace cresset::bridge::geometry {
 namespace {
 
-// Dimensions that are not known to be 1, innermost first. Hints only choose which order to try to prove: of several
-// that have one stride now, those of size 1 lie within the others.
+// Dimensions which are not known to be 1, innermost first. Hints only choose the order which is tried first. Among
+// dimensions with equal strides now, dimensions of size 1 lie inside the others.
 std::vector<size_t> likely_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides) {
   std::vector<size_t> order;
   for (size_t d = 0; d < sizes.size(); ++d)
@@ -23,7 +23,7 @@ std::vector<size_t> likely_order(sym::ShapeEnv& env, const Exprs& sizes, const E
   return order;
 }
 
-// Dense when dimensions are laid out in `order`, innermost first.
+// Whether the tensor is dense with dimensions in `order`, innermost first.
 bool dense_in_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, const std::vector<size_t>& order) {
   sym::ExprPool& pool = env.pool();
   sym::ExprId expected = pool.constant(1);
@@ -108,7 +108,7 @@ bool decide_format(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
 
 namespace {
 
-// Whether strides grow in the order of channels last, as ATen compares them.
+// The condition of strides in channels-last order, as ATen compares them.
 sym::ExprId grow_like_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides) {
   sym::ExprPool& pool = env.pool();
   sym::ExprId all = pool.ne(strides[1], pool.constant(0)), least = pool.constant(0);

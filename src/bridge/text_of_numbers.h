@@ -1,9 +1,9 @@
-// Numbers that are written out are pinned by that; their guards say so.
+// Formatting a number as a string specializes it; the guard names this reason.
 #pragma once
 
 namespace cresset::bridge {
 
-// While one exists on the thread, guards are asked for by sym::kTextOfNumber.
+// RAII: guards of this thread get the reason sym::kTextOfNumber.
 class MakingText {
  public:
   MakingText();

@@ -8,7 +8,7 @@
 namespace cresset::bridge {
 namespace {
 
-// The entry points that compilers call for "#pragma omp parallel"; every OpenMP runtime on Linux has them.
+// The entry points which compilers call for "#pragma omp parallel"; every OpenMP runtime on Linux has them.
 struct OpenMp {
   void (*parallel)(void (*body)(void*), void* data, unsigned threads, unsigned flags) = nullptr;
   int (*thread_num)() = nullptr;
@@ -17,7 +17,7 @@ struct OpenMp {
 
 OpenMp find_openmp() {
   OpenMp found;
-  // libtorch_cpu's own dependency comes first: symbol lookup through its handle covers what it was linked with.
+  // libtorch_cpu's own dependency comes first: a lookup through its handle covers the libraries linked to it.
   void* torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
   for (void* handle : {torch, RTLD_DEFAULT}) {
     found.parallel = reinterpret_cast<decltype(found.parallel)>(dlsym(handle, "GOMP_parallel"));

@@ -1,5 +1,5 @@
-// Threads for kernels: the very OpenMP runtime that libtorch runs on, reached without linking to one, so that a process
-// never has two sets of threads fighting over the cores.
+// Threads for kernels: the OpenMP runtime of libtorch itself, reached without linking to a runtime. A process thus
+// never has two sets of threads which compete for the cores.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace cresset::bridge {
 // once. `body` must not throw and must not use tensors (thread-local dispatch state is not carried over).
 void run_on_threads(int threads, void (*body)(void* context, int thread), void* context);
 
-// Cuts [0, count) into at most one range a thread, of at least `grain` each where there are several, and runs
-// body(context, begin, end) on each as above. Inside of a parallel region of ATen's, or with one thread, on this thread
-// alone. Not at::parallel_for, whose body is in torch's headers: compiled without OpenMP, as we are, it is one
-// thread's.
+// Divides [0, count) into at most one range per thread, each with at least `grain` elements where there are several.
+// Runs body(context, begin, end) on each range as above. Inside a parallel region of ATen, or with a single thread,
+// everything runs on this thread. at::parallel_for is no alternative: its body is in torch's headers, and compiled
+// without OpenMP, as here, it uses a single thread.
 void run_on_ranges(int64_t count, int64_t grain, void (*body)(void* context, int64_t begin, int64_t end),
                    void* context);
 
@@ -25,7 +25,7 @@ void run_on_ranges(int64_t count, int64_t grain, const Body& body) {
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 
-// Elements that are worth a thread.
+// Number of elements worth a thread.
 constexpr int64_t kElementsOfTask = 16 * 1024;
 
 // False when no OpenMP runtime was found: then everything runs on the calling thread.

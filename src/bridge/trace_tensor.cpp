@@ -25,7 +25,7 @@ c10::DispatchKeySet without_trace_key(c10::DispatchKeySet keys) {
 namespace {
 
 c10::DispatchKeySet keys_for(c10::Device device) {
-  // The device's own autocast key, or autocast would pass trace tensors by.
+  // The device's own autocast key, because autocast would otherwise ignore trace tensors.
   const c10::DispatchKey autocast = device.is_cuda() ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastCPU;
   c10::DispatchKeySet keys({c10::DispatchKey::PrivateUse3, autocast});
   if (!c10::InferenceMode::is_enabled())
@@ -64,7 +64,7 @@ TraceTensor* TraceTensor::from(const at::Tensor& tensor) {
   return typeid(*impl) == typeid(TraceTensor) ? static_cast<TraceTensor*>(impl) : nullptr;  // the class is final
 }
 
-// TensorImpl reads the rank of its own arrays in a few places; their contents are never used.
+// In a few places TensorImpl reads the rank of its own arrays; their contents are never used.
 void TraceTensor::refresh_rank() {
   sizes_and_strides_.resize(type_.sizes.size());
   numel_ = 1;
@@ -103,14 +103,15 @@ const std::vector<int64_t>& TraceTensor::concrete(const std::vector<sym::ExprId>
                                                   std::vector<int64_t>& cache) const {
   if (cache.size() == exprs.size()) return cache;
   cache.clear();
-  // A number that only data can tell ends the piece, which settles this tensor: what it was made of is gone then.
+  // A number which only data can supply ends the segment and settles this tensor, so the expressions must be copied
+  // first.
   const SymNode::Env env = asked().env_ptr();
   const std::vector<sym::ExprId> wanted = exprs;
   for (const sym::ExprId e : wanted) cache.push_back(SymNode::make_int(env, e).guard_int(__FILE__, __LINE__));
   return cache;
 }
 
-// A kernel or a binding asked for plain numbers: the sizes are pinned by guards that name who asked.
+// A kernel or a binding needs plain numbers: the sizes are specialized by guards which name the operator.
 c10::IntArrayRef TraceTensor::sizes_custom() const { return concrete(type_.sizes, int_sizes_); }
 c10::IntArrayRef TraceTensor::strides_custom() const { return concrete(type_.strides, int_strides_); }
 
@@ -120,7 +121,7 @@ int64_t TraceTensor::size_custom(int64_t d) const { return sym_size_custom(d).gu
 
 namespace {
 
-// Indexing reads the first size of a tensor before it finds that there is none. In a real tensor it is 0.
+// Indexing reads the first size of a 0-dim tensor before it checks the rank. A real tensor has 0 there.
 c10::SymIntArrayRef none_but_readable() {
   static const c10::SymInt zero(0);
   return {&zero, size_t{0}};
@@ -153,8 +154,8 @@ c10::SymIntArrayRef TraceTensor::sym_strides_custom() const {
 c10::SymInt TraceTensor::sym_numel_custom() const {
   return SymNode::make_int(asked().env_ptr(), geometry::numel(asked().env(), type_.sizes));
 }
-// In the caller's storage, as autograd compares it with tensors that take no part: with the base of an argument that is
-// a view. To the capture itself the argument begins at 0.
+// Relative to the caller's storage: autograd compares the offset with tensors outside of the capture, such as the base
+// of an argument which is a view. In the capture itself the argument begins at 0.
 c10::SymInt TraceTensor::sym_storage_offset_custom() const {
   const graph::TensorType* own = chain_ != nullptr ? &type_ : nullptr;
   const ViewChain* link = chain_.get();
@@ -225,8 +226,9 @@ void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& i
   c10::TensorImpl::shallow_copy_from(impl);
 }
 
-// The autograd engine asks whether it may add to a gradient that nobody else holds: no, it adds two of them.
-// Of a tensor that functions of Python's have seen, the Python object counts too.
+// The autograd engine asks whether it may add in place to a gradient without other owners. The answer is no, so it adds
+// two gradients into a new tensor. If Python functions have seen the gradient, the Python object counts as an owner,
+// too.
 static bool asked_by_engine(const c10::TensorImpl* tensor) {
   return c10::raw::intrusive_ptr::use_count(const_cast<c10::TensorImpl*>(tensor)) <= 2 &&
          torch::autograd::get_current_graph_task_id() >= 0;
@@ -243,8 +245,8 @@ const c10::Storage& TraceTensor::storage() const {
   return c10::TensorImpl::storage();
 }
 
-// Memory that was given out for an `empty` may be in the middle of being filled (a list of symbols becomes a tensor):
-// it stays this tensor's memory, with what is in it now.
+// Memory given out for an `empty` may be only partly filled (a list of symbols becomes a tensor). It stays this
+// tensor's memory, with its present contents.
 static void keep_memory(const c10::Storage& given_out, const c10::Storage& real) {
   if (given_out.nbytes() != real.nbytes() || real.data() == nullptr || real.data() == given_out.data()) return;
   std::memcpy(given_out.mutable_data(), real.data(), real.nbytes());
@@ -255,7 +257,7 @@ static void keep_memory(const c10::Storage& given_out, const c10::Storage& real)
 void TraceTensor::settle(const at::Tensor& real) {
   CRESSET_CHECK(!settled() && real.scalar_type() == c10::typeMetaToScalarType(data_type_),
                 "a trace tensor is settled twice or with another dtype");
-  // Whether it is an inference tensor was decided when it was made.
+  // Whether the tensor is an inference tensor was decided at its creation.
   const c10::DispatchKeySet autograd = c10::getAutogradRelatedKeySetFromBackend(real.key_set().highestBackendKey());
   const c10::DispatchKeySet keys = is_inference() ? real.key_set() - autograd : real.key_set() | autograd;
   if (!storage_access_should_throw_) keep_memory(storage_, real.storage());
@@ -273,8 +275,8 @@ void TraceTensor::settle(const at::Tensor& real) {
   capture_.reset();
   chain_.reset();
   type_ = {};
-  // Who asked for sizes and was told symbols may still hold on to them: a decision on one of them may be what ends the
-  // piece. The caches live as long as the tensor.
+  // The caches live as long as the tensor: a decision on a symbolic size may cause this call, and its caller still
+  // refers to the caches.
 }
 
 void TraceTensor::take_history(const at::Tensor& of) {

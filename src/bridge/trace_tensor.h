@@ -1,4 +1,4 @@
-// The tensor that stands for a value while capturing: no memory, symbolic sizes, a view of a versioned storage.
+// The tensor which stands for a value while capturing: no memory, symbolic sizes, a view of a versioned storage.
 #pragma once
 
 #include <c10/core/TensorImpl.h>
@@ -15,14 +15,14 @@ namespace cresset::bridge {
 class Capture;
 using StorageId = Id<struct StorageTag>;
 
-// How a view is derived from its parent: one functional view operator. A chain leads from the base of a storage.
+// Derivation of a view from its parent by a functional view operator. A chain leads from the base of a storage.
 struct ViewChain {
   std::shared_ptr<const ViewChain> parent;  // nullptr: the parent is the base
   graph::OpId op;
-  std::vector<graph::Arg> args;  // args[0] is the parent's value: filled in when replayed
+  std::vector<graph::Arg> args;  // args[0] is the parent's value: filled in at replay
   graph::TensorType parent_type, type;
-  // The views that as_strided was called on, outermost first. What lies outside of one of them gets no gradient through
-  // it, though the chain leads from the base at once: as_strided speaks of the whole storage.
+  // The views on which as_strided was called, outermost first. Elements outside of such a view get no gradient through
+  // it, although the chain leads directly from the base: as_strided addresses the whole storage.
   std::vector<Extent> within;
 };
 using ViewChainPtr = std::shared_ptr<const ViewChain>;
@@ -33,8 +33,8 @@ class TraceTensor final : public c10::TensorImpl {
               uint32_t version, graph::TensorType type, sym::ExprId offset, c10::Device device);
   ~TraceTensor() override;
 
-  // nullptr when the tensor is not a trace tensor (any more); a guest gives what stands in for it. A few instructions
-  // for others: tests a key bit first.
+  // nullptr when the tensor is not a trace tensor (any more); an input proxy gives its proxy tensor. Costs a few
+  // instructions for other tensors, because a key bit is tested first.
   static TraceTensor* from(const at::Tensor& tensor);
 
   Capture& capture() const { return *capture_; }
@@ -44,16 +44,17 @@ class TraceTensor final : public c10::TensorImpl {
   const graph::TensorType& type() const { return type_; }
   sym::ExprId offset() const { return offset_; }
 
-  // The bits by which eager mode conjugates or negates a view when it is read (is_conj(), is_neg()): they are this
-  // tensor's dispatch keys, too. Memory has none, so a tensor without a chain has none.
+  // Sets the bits by which eager mode conjugates or negates a view when it is read (is_conj(), is_neg()). They are also
+  // this tensor's dispatch keys. Memory has no such bits, so a tensor without a chain has none.
   void mark(bool conjugated, bool negated);
 
-  // What lies in memory for this tensor now, apart from these bits; `version` is the storage version it was read at.
+  // The tensor's present memory, without these bits; `version` is the storage version at the read.
   graph::ValueId value = {};
   uint32_t version = 0;
-  uint64_t serial() const { return serial_; }  // in the order in which a capture's tensors were made
+  uint64_t serial() const { return serial_; }  // creation order within a capture
 
-  // In-place metadata changes (t_, unsqueeze_, set_data, out= resizing): take over another trace tensor's identity.
+  // In-place metadata changes (t_, unsqueeze_, set_data, out= resizing): takes over the identity of another trace
+  // tensor.
   void become(const TraceTensor& other);
 
   c10::IntArrayRef sizes_custom() const override;
@@ -71,7 +72,7 @@ class TraceTensor final : public c10::TensorImpl {
   c10::SymBool sym_is_non_overlapping_and_dense_custom() const override;
   bool is_strides_like_custom(at::MemoryFormat format) const override;
   c10::Device device_custom() const override { return *device_opt_; }
-  // Being asked for memory ends the piece: then there is some.
+  // A request for memory ends the graph segment; afterwards the memory exists.
   bool has_storage() const override;
   const c10::Storage& storage() const override;
   const char* tensorimpl_type_name() const override { return "cresset::TraceTensor"; }
@@ -81,13 +82,13 @@ class TraceTensor final : public c10::TensorImpl {
                                                               bool allow_change) const override;
   void shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& impl) override;
 
-  // Gives the tensor real memory (a small concrete `empty` that code may fill behind the dispatcher).
+  // Gives the tensor real memory (a small concrete `empty` which code may fill behind the dispatcher).
   void attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides);
 
-  // Makes this very tensor an ordinary one with the memory and layout of `real`. Identity, autograd state and version
-  // counter stay: whoever holds it, in Python or C++, holds the real thing from then on.
+  // Makes this tensor an ordinary tensor with the memory and layout of `real`. Identity, autograd state and version
+  // counter stay, so every holder in Python or C++ has the real tensor from now on.
   void settle(const at::Tensor& real);
-  // Takes over the history of a fresh tensor, and its version counter.
+  // Takes over the history and version counter of a fresh tensor.
   void take_history(const at::Tensor& of);
   bool settled() const { return capture_ == nullptr; }
 
@@ -99,7 +100,7 @@ class TraceTensor final : public c10::TensorImpl {
   void reset_caches();
   void reset_geometry();
   const std::vector<int64_t>& concrete(const std::vector<sym::ExprId>& exprs, std::vector<int64_t>& cache) const;
-  Capture& asked() const;  // who knows the sizes. Of a tensor whose computation failed, what failed is raised
+  Capture& asked() const;  // returns the capture; raises the original error for a tensor whose computation failed
 
   std::shared_ptr<Capture> capture_;
   StorageId storage_id_;

@@ -7,10 +7,10 @@
 
 namespace cresset::bridge {
 
-// A prediction for this operator was wrong: from now on the compiled function at work on this thread pins its sizes.
+// A prediction for this operator was wrong: from now on this thread's compiled function specializes its sizes.
 void note_unpredictable(std::string_view op);
-// Whose operators these are, of this thread: each compiled function has its own. nullptr: nothing is known. Returns
-// what was there before.
+// Sets this thread's collection of operators: each compiled function has its own. nullptr: nothing is known. Returns
+// the previous collection.
 std::unordered_set<std::string>* exchange_unpredictable(std::unordered_set<std::string>* of);
 
 }  // namespace cresset::bridge

@@ -1,4 +1,4 @@
-// Calls that make sizes which, in the end, nobody asked for.
+// Removal of calls with data-dependent sizes whose results and sizes are not used.
 #include <algorithm>
 #include <unordered_set>
 
@@ -11,7 +11,7 @@ namespace {
 
 using graph::ValueId;
 
-// Walks from what is wanted to what that needs.
+// Walks from the wanted values to their operands.
 class Needs {
  public:
   Needs(graph::Graph& graph, std::vector<DataDependentCall>& calls, const std::vector<SymbolBinding>& symbols)
@@ -75,7 +75,7 @@ class Needs {
   std::unordered_set<ValueId> values_;
 };
 
-// Nodes before each position that stay, and those that do.
+// Removes unneeded nodes from the order. Returns for each position the number of remaining nodes before it.
 std::vector<size_t> keep_wanted(const graph::Graph& graph, const Needs& needs, std::vector<graph::NodeId>& order) {
   std::vector<graph::NodeId> kept;
   std::vector<size_t> stay_before(order.size() + 1, 0);
@@ -115,7 +115,7 @@ void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& call
   Needs needs(graph, calls, symbols);
   for (const sym::RuntimeAssertion& assertion : graph.env().assertions()) kept.push_back(assertion.condition);
   for (const sym::ExprId e : kept) needs.want(e);
-  for (const graph::NodeId id : graph.order)  // random numbers are drawn as often as eager draws them
+  for (const graph::NodeId id : graph.order)  // random numbers are drawn as often as in eager mode
     if (is_random(graph.node(id).op)) needs.want(graph.node(id).results.at(0));
   for (const ValueId v : graph.outputs) needs.want(v);
   for (const graph::Mutation& m : graph.mutations) needs.want(m.value);
@@ -126,7 +126,7 @@ void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& call
   bool all = true;
   for (size_t i = 0; i < calls.size(); ++i) all = all && needs.wants(i);
   if (all) return;
-  // What is computed of a call that goes must go as well; positions count the nodes that stay.
+  // Nodes which depend on a removed call must go, too; positions count the remaining nodes.
   keep_wanted(needs, keep_wanted(graph, needs, graph.order), calls);
   if (calls.empty()) graph.inputs.resize(real_inputs);
 }

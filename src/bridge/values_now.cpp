@@ -49,7 +49,7 @@ bool ValuesNow::is_known(graph::ValueId id) const {
   const graph::Value& value = graph_.value(id);
   if (value.kind == graph::Value::Kind::Result) return made_.contains(id.index);
   if (value.kind == graph::Value::Kind::Input && value.result >= inputs_.size()) return false;
-  const at::Tensor real = known(id);  // not of a class or transform whose code would see what is asked of it
+  const at::Tensor real = known(id);  // excludes classes and transforms whose code would observe the evaluation
   return real.defined() && real.is_cpu() && real.layout() == at::kStrided && !real.key_set().has_any(c10::python_ks) &&
          !real.key_set().has_any(kOfTransforms);
 }
@@ -63,7 +63,7 @@ at::Tensor ValuesNow::known(graph::ValueId id) const {
   return alias.defined() ? alias : real;
 }
 
-// What the numbers among an operator's arguments are read from; false where one cannot be known.
+// Adds the values from which the numbers among an operator's arguments are read; false where a number is unavailable.
 bool ValuesNow::add_numbers(const std::vector<graph::Arg>& args, std::vector<graph::ValueId>& values) const {
   const auto add = [&](sym::ExprId e) {
     const std::optional<std::vector<graph::ValueId>> read = elements_in(e);
@@ -89,7 +89,7 @@ std::optional<std::vector<graph::NodeId>> ValuesNow::needed(std::vector<graph::V
       if (!integer(e)) return std::nullopt;
     if (is_known(id)) continue;
     const graph::Value& value = graph_.value(id);
-    if (value.kind != graph::Value::Kind::Result) return std::nullopt;  // data or a pass backward is to make it
+    if (value.kind != graph::Value::Kind::Result) return std::nullopt;  // supplied later, by data or a backward pass
     if (!seen.insert(value.node.index).second) continue;
     const graph::Node& node = graph_.node(value.node);
     if (is_random(node.op) || !graph::op_name(node.op).starts_with("aten::")) return std::nullopt;
@@ -113,7 +113,7 @@ std::optional<int64_t> ValuesNow::work(const std::vector<graph::ValueId>& values
       operands += graph_.type(v).sizes.size() >= 2 && elements(v) > 1;
     });
     for (const graph::ValueId v : node.results) most = std::max(most, elements(v));
-    constexpr int64_t kOfProducts = 64;  // what is made of two matrices may be a product of them
+    constexpr int64_t kOfProducts = 64;  // a result of two matrices may be their product
     total += operands >= 2 ? most * kOfProducts : most;
   }
   return total;

@@ -1,5 +1,5 @@
-// What values of an open capture are for the very tensors that it is captured with: computed by ATen, operator by
-// operator, and apart from the program.
+// Concrete evaluation: values of an open capture for the captured call's own tensors, computed by ATen, operator by
+// operator, and separately from the program.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,30 +19,31 @@ class ValuesNow {
     graph::ValueId of;
     int64_t index;
   };
-  // What a symbol stands for, if that is a number in data.
+  // Maps a symbol to the tensor element which it stands for, if it comes from data.
   using ElementOf = std::function<std::optional<Element>(sym::VarId)>;
 
-  // Of a capture, whose they are: it outlives this.
+  // Takes a capture's graph and tensors, which outlive this object.
   ValuesNow(const graph::Graph& graph, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& constants,
             ElementOf element)
       : graph_(graph), inputs_(inputs), constants_(constants), element_(std::move(element)) {}
 
-  // The values, in elements that operators read and make where nothing is known yet. nullopt: they cannot be known,
-  // since random numbers or sizes of data are on the way, or tensors that are on no CPU.
+  // The cost of computing the values, counted in elements which unevaluated operators read and write. nullopt: the
+  // values are unavailable, because they depend on random numbers, data-dependent sizes, or tensors outside the CPU.
   std::optional<int64_t> work(const std::vector<graph::ValueId>& values);
-  // Of what work() said something. Throws what operators throw. Operators must run for real (Capture::StepAside).
+  // The value, after work() accepted it. Throws exceptions of operators. Operators must run for real
+  // (Capture::StepAside).
   at::Tensor of(graph::ValueId value);
-  std::optional<int64_t> integer(sym::ExprId e) const;  // of sizes and other numbers
-  // The values that its numbers in data are read from; nullopt where it has others that nobody knows.
+  std::optional<int64_t> integer(sym::ExprId e) const;  // for sizes and other backed numbers
+  // The values from which the expression's data-dependent numbers are read; nullopt where a number has no known source.
   std::optional<std::vector<graph::ValueId>> elements_in(sym::ExprId e) const;
-  std::optional<int64_t> number(sym::ExprId e);  // likewise, of which work() said something
+  std::optional<int64_t> number(sym::ExprId e);  // as integer(), including data-dependent numbers accepted by work()
   int64_t elements(graph::ValueId value) const;
-  void forget_large();  // values that are cheap to keep stay
+  void forget_large();  // keeps values which are cheap to hold
 
  private:
   bool is_known(graph::ValueId value) const;
   bool add_numbers(const std::vector<graph::Arg>& args, std::vector<graph::ValueId>& values) const;
-  // The nodes to run, in their order.
+  // The nodes to run, in order.
   std::optional<std::vector<graph::NodeId>> needed(std::vector<graph::ValueId> values) const;
   at::Tensor known(graph::ValueId value) const;
 

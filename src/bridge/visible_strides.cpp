@@ -21,7 +21,7 @@ bool in_rows(sym::ExprPool& pool, const TensorType& type) {
   return type.strides == graph::contiguous_strides(pool, type.sizes);
 }
 
-// Views whose strides may be other ones at a size of 1 than their formula says: dimensions are joined, or repeated.
+// Views whose strides at a size of 1 may differ from their formula: joined or repeated dimensions.
 struct LooseViews {
   graph::OpId view = graph::op_id("aten::view"), unsafe_view = graph::op_id("aten::_unsafe_view"),
               reshape_alias = graph::op_id("aten::_reshape_alias"), expand = graph::op_id("aten::expand"),
@@ -35,8 +35,8 @@ const LooseViews& loose_views() {
 
 }  // namespace
 
-// Which values of a graph lie as their formulas say, whatever the sizes and however arguments lie in dimensions of one
-// element. "No" may be said of too many: they are asked about.
+// Which values of a graph follow their stride formulas for all sizes and all argument strides in dimensions of one
+// element. A false "no" is permitted: it causes only a superfluous question.
 class FixedStrides {
  public:
   FixedStrides(const graph::Graph& graph, const LayoutNotes& notes) : notes_(notes), graph_(graph) {
@@ -57,7 +57,7 @@ class FixedStrides {
                         : copied                            ? false
                         : asked                             ? is_fixed(node, *def, r)
                         : node.op == loose_views().as_dtype ? fixed_[std::get<ValueId>(node.args[0]).index]
-                                                            : true;  // nothing says more than the formula
+                                                            : true;  // no rule says more than the formula
     }
   }
 
@@ -75,7 +75,7 @@ class FixedStrides {
     if (def.op_class == OpClass::View) return all_fixed && keeps_formula(node, type, all_rows && rows);
     if (!rows) return false;
     if (type.rank() <= 1 || def.op_class == OpClass::Reduction || (all_fixed && all_rows)) return true;
-    // Row-major though its arguments are not, and no image: it lies so however they lie.
+    // Row-major although its arguments are not, and no image: its layout does not depend on theirs.
     return def.op_class != OpClass::Pointwise && !all_rows && rank <= 3;
   }
 
@@ -95,7 +95,7 @@ class FixedStrides {
   std::vector<bool> fixed_;
 };
 
-// Expressions, each once, by the place of its number.
+// A collection of distinct expressions; each has a position for its number.
 class NumberTable {
  public:
   uint32_t add(sym::ExprId e) {
@@ -115,22 +115,22 @@ struct VisibleStrides::Steps {
   struct Type {
     DType dtype;
     graph::Device device;
-    std::vector<uint32_t> sizes, strides;  // places of numbers
+    std::vector<uint32_t> sizes, strides;  // positions of numbers
   };
   struct Step {
     graph::OpId op;
-    std::vector<Arg> args;  // values: places among the types
+    std::vector<Arg> args;  // values: positions among the types
     std::vector<uint32_t> results;
     std::optional<ViewChoice> choice;  // of the value in args[0]
   };
-  std::vector<Type> types;                               // of all values, by place
-  std::vector<std::pair<uint32_t, uint32_t>> arguments;  // place, position
+  std::vector<Type> types;                               // of all values, by position
+  std::vector<std::pair<uint32_t, uint32_t>> arguments;  // position among the types, position in the call
   std::vector<Step> steps;
-  std::vector<std::optional<uint32_t>> results;  // places
+  std::vector<std::optional<uint32_t>> results;  // positions
   NumberTable numbers;
-  sym::SizeProgram program;  // the numbers
-  sym::SizeProgram sizes;    // those that are sizes and no constants
-  bool has_one = false;      // and whether some constant size is 0 or 1
+  sym::SizeProgram program;  // computes the numbers
+  sym::SizeProgram sizes;    // computes the numbers which are sizes and not constant
+  bool has_one = false;      // whether a constant size is 0 or 1
 
   std::shared_ptr<const Answer> run(const std::vector<int64_t>& values, c10::ArrayRef<at::Tensor> inputs) const;
 
@@ -142,7 +142,7 @@ struct VisibleStrides::Steps {
                                              const std::vector<TensorType>& formulas) const;
 };
 
-// ---- What is asked
+// ---- The questions
 
 class VisibleStrides::Maker {
  public:
@@ -170,7 +170,7 @@ class VisibleStrides::Maker {
   }
 
  private:
-  // The value that another one lies as.
+  // The value whose layout another value has.
   ValueId resolved(ValueId v) const {
     for (auto like = notes_.lies_as.find(v); like != notes_.lies_as.end(); like = notes_.lies_as.find(v))
       v = like->second;
@@ -279,7 +279,7 @@ class VisibleStrides::Maker {
   std::vector<sym::ExprId> sizes_;
 };
 
-// ---- How it is asked
+// ---- The answers
 
 TensorType VisibleStrides::Steps::type_of(graph::Graph& scratch, const Type& type,
                                           const std::vector<int64_t>& values) const {
@@ -315,7 +315,7 @@ std::vector<int64_t> numbers_of(const graph::Graph& graph, const std::vector<sym
   return out;
 }
 
-// What reshape or contiguous gives: a view of its argument where that can be.
+// Strides of a reshape or contiguous: of a view of the argument where possible.
 std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10::IntArrayRef lay,
                             c10::IntArrayRef sizes, std::vector<int64_t> copied) {
   if (choice.any_view) {
@@ -327,7 +327,7 @@ std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10:
 
 }  // namespace
 
-// nullopt: nothing says more than the formulas.
+// nullopt: no rule says more than the formulas.
 std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& scratch, const Step& step,
                                                                   const std::vector<Arg>& args,
                                                                   const std::vector<TensorType>& formulas) const {
@@ -356,7 +356,7 @@ std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& 
     for (size_t i = 0; i < formulas.size(); ++i)
       if ((*types)[i].sizes != formulas[i].sizes) return std::nullopt;
     return std::move(*types);
-  } catch (const std::exception&) {  // a rule that counts on sizes in general
+  } catch (const std::exception&) {  // a rule which requires general sizes
     return std::nullopt;
   }
 }
@@ -426,7 +426,7 @@ std::shared_ptr<const VisibleStrides::Answer> VisibleStrides::find(c10::ArrayRef
   return answer;
 }
 
-// Whether no size is 0 or 1. Then arguments lie as the formulas say: their guards hold them to that.
+// Whether no size is 0 or 1. Then arguments follow the formulas, because their guards require it.
 bool VisibleStrides::is_general(c10::ArrayRef<at::Tensor>, const int64_t* symbols) const {
   if (steps_->has_one) return false;
   c10::SmallVector<int64_t, 16> sizes(steps_->sizes.output_count());

@@ -1,11 +1,11 @@
-// Strides of results as eager gives them, at sizes of 0 and 1, too.
+// Result strides exactly as in eager mode, also at sizes of 0 and 1.
 //
-// A graph's formulas of strides are those of sizes in general. A dimension of one element has a stride, too, and ATen's
-// choice of it follows no formula: a tensor that is dense in two orders counts as row-major, and arguments may have any
-// stride there. Users see it, and it decides whether memory counts as channels last. A program for each such size would
-// be compiled in vain, for elements lie where they lie. So the shape rules of the operators between arguments and
-// results are asked again, with the numbers of the call, where one of its sizes is 0 or 1 or an argument's strides are
-// not those of the formulas. Answers are kept.
+// A graph's stride formulas hold for general sizes. A dimension of one element also has a stride, and ATen's choice of
+// it follows no formula: a tensor which is dense in two orders counts as row-major, and arguments may have any stride
+// there. Users see the stride, and it decides whether memory counts as channels last. A separate program for each such
+// size would be wasteful, because the elements have the same addresses. Therefore the shape rules of the operators
+// between arguments and results run again with the numbers of the call. This happens where a size is 0 or 1, or an
+// argument's strides differ from the formulas. Answers are cached.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,18 +23,18 @@ namespace cresset::bridge {
 
 class VisibleStrides {
  public:
-  using Answer = std::vector<std::vector<int64_t>>;  // by result; empty: as its formula says
+  using Answer = std::vector<std::vector<int64_t>>;  // by result; empty: the formula is right
 
-  // nullptr: the formulas of these results are right for all sizes. Of the captured graph, before passes change it.
+  // Built from the captured graph, before passes change it. nullptr: the formulas of these results hold for all sizes.
   static std::unique_ptr<VisibleStrides> of(const Captured& captured, size_t real_inputs,
                                             const std::unordered_map<sym::VarId, uint32_t>& slots);
   ~VisibleStrides();
 
-  // nullptr: as the formulas say. symbols: all that the results mention are known.
+  // nullptr: the formulas hold. symbols: the values of all symbols which the results mention.
   std::shared_ptr<const Answer> find(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
 
  private:
-  struct Steps;  // what is asked again
+  struct Steps;  // the computations to repeat
   class Maker;
   explicit VisibleStrides(std::unique_ptr<Steps> steps);
   bool is_general(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
@@ -48,7 +48,7 @@ class VisibleStrides {
 
 // The tensor with these strides: in place where only dimensions of at most one element differ, else a copy.
 at::Tensor with_strides(at::Tensor tensor, c10::IntArrayRef strides);
-// Whether the two address the same elements.
+// Whether the two stride lists address the same elements.
 bool same_addresses(c10::IntArrayRef sizes, c10::IntArrayRef a, c10::IntArrayRef b);
 
 }  // namespace cresset::bridge

@@ -1,4 +1,4 @@
-// Writes through views: what their base holds afterwards.
+// Writes through views: the resulting contents of their base.
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
@@ -37,7 +37,7 @@ bool is_identity(OpId op) {
   return op == v.alias || op == v.detach || op == v.lift_fresh;
 }
 
-// The dims argument of the permutation that undoes a permute, transpose or t.
+// The dims argument of the permutation which undoes a permute, transpose or t.
 std::vector<int64_t> inverse_permutation(const sym::ExprPool& pool, const ViewChain& link) {
   const ViewOps& v = view_ops();
   const int64_t rank = static_cast<int64_t>(link.parent_type.rank());
@@ -61,7 +61,7 @@ std::vector<int64_t> inverse_permutation(const sym::ExprPool& pool, const ViewCh
 
 }  // namespace
 
-// The parent whose elements are those of a view, all of them and in the same order: `view` leads back to it.
+// The parent of a view with the same elements in the same order: `view` is the operator which leads back to it.
 graph::ValueId Capture::scattered_whole(graph::ValueId value, const graph::TensorType& parent, OpId view,
                                         std::vector<Arg> args) {
   graph::TensorType type = parent;
@@ -72,7 +72,7 @@ graph::ValueId Capture::scattered_whole(graph::ValueId value, const graph::Tenso
   return append(view, std::move(args), {std::move(type)})[0];
 }
 
-// The parent's contents after `value` was written to the view.
+// The parent's contents after a write of `value` to the view.
 graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value) {
   const ViewOps& v = view_ops();
   sym::ExprPool& pool = env().pool();
@@ -95,7 +95,8 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
     const auto why = [] { return current_reason(); };
     if (!geometry::decide_non_overlapping(env(), link.type.sizes, link.type.strides, why))
       abort_capture("a write through aten::as_strided to elements that may share their memory");
-    // A view by numbers is made of all of a base, dense: they count from where its memory begins, as in its value.
+    // A strided view is made of a whole dense base: its offset counts from the base's first element, as in the base's
+    // value.
     return append(graph::op_id("aten::as_strided_scatter"), std::move(args), {link.parent_type})[0];
   }
   if (link.op == v.diagonal)
@@ -109,8 +110,8 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
   abort_capture(c10::str("a write through ", std::string(graph::op_name(link.op))));
 }
 
-// Whether the numbers of a view say where its elements are in the value of its base: that is dense, and the view reads
-// its elements as they are.
+// Whether a view's strides and offset also locate its elements in the base's value: the base must be dense, and the
+// view must read its elements unchanged.
 bool Capture::lies_in_base(const TraceTensor& tensor) const {
   const graph::TensorType& base = graph_->type(storages_[tensor.storage_id().index].value);
   for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
@@ -119,7 +120,7 @@ bool Capture::lies_in_base(const TraceTensor& tensor) const {
          geometry::is_non_overlapping_and_dense(graph_->env(), base.sizes, base.strides);
 }
 
-// The base's contents after `value` was written to the memory of the view.
+// The base's contents after a write of `value` to the view's memory.
 graph::ValueId Capture::scattered(const TraceTensor& tensor, graph::ValueId value) {
   const Storage& storage = storages_[tensor.storage_id().index];
   const ViewOps& v = view_ops();
