@@ -7,7 +7,9 @@ namespace cresset::frontend {
 thread_local Young* Young::innermost_ = nullptr;
 
 Young::Young(bool from_empty) : around_(std::exchange(innermost_, this)) {
-  if (from_empty) look();  // then what the program's own collections take along is found behind the mark
+  if (from_empty)
+    look();  // records the boundary, so that objects which the program's own collections move are found
+             // behind it
 }
 
 bool Young::holds(PyObject* object) {
