@@ -86,8 +86,9 @@ bool goes_over_dict(PyObject* iterator);  // over a dict or a view of a dict
 // Returns Kind::None for all other kinds: containers, tensors, objects with hidden state. Runs no user code.
 Anatomy take_apart(PyObject* object);
 
-// Restores, during its lifetime, the exception which was being handled when this thread's call began: exceptions raised
-// by the call get it as their context. Without an `OuterHandled`, the context is the exception handled now.
+// Remembers, during its lifetime, the exception which was handled when this thread's call began. Exceptions raised by
+// the call may have it as their context, which the layout replaces by a placeholder. Without an `OuterHandled`, the
+// exception handled now is used.
 class OuterHandled {
  public:
   OuterHandled();

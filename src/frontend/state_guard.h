@@ -1,4 +1,4 @@
-// Guards on what a program depends on beside its arguments: torch's modes, and the state of the modules it can reach.
+// Guards on state outside of the arguments: torch's modes, and the modules which the function can reach.
 #pragma once
 
 #include <cstdint>
@@ -10,50 +10,50 @@
 
 namespace cresset::frontend {
 
-// torch's thread-local and global settings that change what operators do.
+// torch's thread-local and global settings which change the behavior of operators.
 struct TorchState {
   bool grad_mode = false, inference_mode = false;
   bool autocast_cpu = false, autocast_cuda = false;
   int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
   int8_t default_dtype = 0;
   bool deterministic = false, deterministic_warns = false;
-  int16_t autocast_depth = 0;  // regions that are open
-  uintptr_t modes = 0;         // the stacks of __torch_function__ and __torch_dispatch__ modes
-  uint16_t transforms = 0;     // how deep inside torch.func's transforms and levels of forward-mode differentiation
+  int16_t autocast_depth = 0;  // number of open regions
+  uintptr_t modes = 0;         // hash of the stacks of __torch_function__ and __torch_dispatch__ modes
+  uint16_t transforms = 0;     // nesting depth of torch.func transforms, and forward-mode differentiation levels
   bool operator==(const TorchState&) const = default;
 
   int depth_of_transforms() const { return transforms / 2; }
   bool in_dual_level() const { return transforms % 2 != 0; }  // of torch.autograd.forward_ad
 
   static TorchState now();
-  // Whether set() can make it out of the other one: modes that are no objects of Python's.
+  // Whether set() can produce this state from the other state: the two differ only in modes without Python objects.
   bool reachable_from(const TorchState& other) const;
-  void set() const;  // makes it torch's, from one that it is reachable from
+  void set() const;  // applies the state to torch, from a state with reachable_from
 };
 std::string difference(const TorchState& expected, const TorchState& got);
-// The objects behind TorchState::modes, as weak references where they can be.
+// The objects behind TorchState::modes, as weak references where possible.
 std::vector<PyRef> modes_now();
 bool are_alive(const std::vector<PyRef>& modes);
-// Whether functions of Python's are given what autograd saves in this thread
-// (torch.autograd.graph.saved_tensors_hooks): they are to see the tensors that eager mode saves.
+// Whether Python functions receive the tensors which autograd saves on this thread
+// (torch.autograd.graph.saved_tensors_hooks). These functions must see the tensors which eager mode saves.
 bool packs_saved_tensors();
 inline constexpr const char* kPacking =
     "called with torch.autograd.graph.saved_tensors_hooks on, whose functions are given what eager mode saves";
 
-// Everything a set of module trees holds in its dictionaries: attributes by identity (plain values by equality). A
-// dictionary whose version has not changed costs one compare.
+// Guards on all dictionaries of a set of module trees: attributes by identity, plain values by equality. A dictionary
+// with an unchanged version costs a single compare.
 class ModuleGuards {
  public:
-  // names_only: of parameters and buffers, for as long as the modules hold them; nothing is guarded.
+  // names_only: collects names of parameters and buffers, valid while the modules hold them; nothing is guarded.
   explicit ModuleGuards(bool names_only = false) : names_only_(names_only) {}
 
-  // Adds a module and those below it.
+  // Adds a module and its submodules.
   void add(PyObject* module);
-  // Adds the modules that a function can reach by its closure, its globals' names and its bound self.
+  // Adds the modules which a function can reach through its closure, its globals and its bound self.
   void add_reachable(PyObject* callable);
 
   bool holds(std::string* why);
-  // Whether the state is as it was when added, ignoring versions: false after a call that wrote attributes.
+  // Whether the state is the same as when it was added, ignoring versions: false after a call which wrote attributes.
   bool unchanged(std::string* why) { return holds(why); }
   bool empty() const { return dicts_.empty(); }
   // "layer.0.weight" for each parameter and buffer, for printing.
