@@ -32,7 +32,7 @@
 namespace cresset::frontend {
 namespace {
 
-// The call's arguments as (tuple, dict); only made when something must be captured or walked.
+// The call's arguments as (tuple, dict), created only when a capture or a traversal needs them.
 struct Packed {
   PyRef args, kwargs;
 };
@@ -73,7 +73,7 @@ constexpr uint64_t kHash = 0x9E3779B97F4A7C15;
 
 uint64_t mixed(uint64_t hash, uint64_t value) { return (hash ^ (value + kHash + (hash << 6) + (hash >> 2))) * kHash; }
 
-// What cache entries tell tensors apart by, without sizes; 0 where they have none that could be compared.
+// A hash of the tensor properties in guards except sizes; 0 for tensors that cannot be compared in this way.
 uint64_t kinds_of(const CallLeaves& leaves) {
   uint64_t hash = kHash + leaves.tensors.size();
   for (const at::Tensor& t : leaves.tensors) {
@@ -92,7 +92,7 @@ uint64_t sizes_of(const CallLeaves& leaves) {
   return hash | 1;
 }
 
-// Once for each function: such calls may be many.
+// Records the reason once per function, because it may apply to many calls.
 void note_watched(const std::string& name) {
   const std::string line = name + ": " + kWatched;
   CRESSET_LOG(Recompiles, "one call runs eagerly: " + line);
@@ -121,7 +121,7 @@ bool CompiledFunction::is_call_of(PyObject* module, PyObject* call) const {
 }
 
 struct CompiledFunction::Found {
-  std::shared_ptr<Variant> variant;  // nullptr: none
+  std::shared_ptr<Variant> variant;  // nullptr: no entry serves the call
   CallLeaves leaves;
   c10::SmallVector<int64_t, 32> symbols;
 };
@@ -154,7 +154,7 @@ bool CompiledFunction::find_likely(const CallHints& hints, const TorchState& sta
                                    Found& found) {
   const CallHints::Likely* known = hints.find(args, kwargs);
   if (known == nullptr) return false;
-  const CallHints::Likely likely = *known;  // checks may run Python code
+  const CallHints::Likely likely = *known;  // a copy, since checks may run Python code
   for (const std::weak_ptr<Variant>& one : likely) {
     std::shared_ptr<Variant> v = one.lock();
     if (v == nullptr || !serves(*v, state, args, kwargs, found, nullptr)) continue;
@@ -165,7 +165,7 @@ bool CompiledFunction::find_likely(const CallHints& hints, const TorchState& sta
   return false;
 }
 
-// Checks may run Python code, and other threads meanwhile: nothing is held on to across one but what is owned.
+// Checks may run Python code and let other threads run, so only owned references are kept across a check.
 CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints, const TorchState& state,
                                                PyObject* args, PyObject* kwargs, std::string* why) {
   Found found;
@@ -203,7 +203,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   variant->state = state;
   variant->modes = modes_now();
   const std::string name = name_of(function_.get());
-  // Not kept: nothing tells such calls apart.
+  // The result is not kept as a cache entry, since no guard could recognize this kind of call.
   const auto run_eagerly = [&](std::string why) {
     turn.give();
     PyErr_Clear();
@@ -218,7 +218,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   if (profile_ != nullptr) profile_->add_varying(varying_.ints);
   try {
     SpecBuilder now(nullptr, options_.evaluate);
-    now.varying_objects = &varying_.objects;  // by their parts, as the variants before have them
+    now.varying_objects = &varying_.objects;  // guarded by parts, as in the existing entries
     const ArgSpec args_now = now.build(args, "args"), kwargs_now = now.build(kwargs, "kwargs");
     worth_.dropped += learn(varying_, variants_, args_now, kwargs_now, options_.evaluate);
     SpecBuilder builder(options_.dynamic ? &varying_.ints : nullptr, options_.evaluate);
@@ -252,7 +252,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   if (variant->rejected != nullptr) rejected_.push_back(std::move(*std::exchange(variant->rejected, nullptr)));
   if (variant->entry != nullptr && variant->next.point == nullptr && met_loops()) variant->loops_of = kinds_of(leaves);
   const bool failed = variant->raised || (!variant->eager_reason.empty() && !result);
-  if (!failed) keep(variant, name);  // after bad input the next call may be good
+  if (!failed) keep(variant, name);  // the next call may have valid input
   return variant;
 }
 
@@ -270,33 +270,33 @@ void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::
       name.c_str(), static_cast<long long>(options_.entry_limit), misses_.worst().c_str());
 }
 
-// Like find(), of one that is to run now: of those that change state one at a time does.
+// find() for an entry that runs now. Calls that change state run one at a time.
 CompiledFunction::Found CompiledFunction::find_in_turn(Variants& among, CallHints& hints, const TorchState& state,
                                                        PyObject* args, PyObject* kwargs, WriteTurn& turn) {
   Found found = find(among, hints, state, args, kwargs, nullptr);
   const auto changes_state = [&] { return found.variant && found.variant->entry && found.variant->changes_state; };
   if (!changes_state() || !turn.take()) return found;
-  found = find(among, hints, state, args, kwargs, nullptr);  // another thread may have changed what this one's was for
+  found = find(among, hints, state, args, kwargs, nullptr);  // another thread may have invalidated the entry
   if (!changes_state()) turn.give();
   return found;
 }
 
-// Where none was found: takes the turn to capture, waiting for the thread that has it, unless that one's capture serves
-// the call. False: that thread goes on capturing.
+// If no entry was found: takes the capture lock, or waits for the thread that holds it, and searches again after each
+// capture. Returns false when the other thread continues to capture.
 bool CompiledFunction::find_or_take(Variants& among, CallHints& hints, const TorchState& state, PyObject* args,
                                     PyObject* kwargs, WriteTurn& turn_to_write, bridge::CaptureTurn& turn,
                                     Found& found) {
   while (found.variant == nullptr && !turn.take()) {
     if (!wait_for(turn)) return false;
-    found = find(among, hints, state, args, kwargs, nullptr);  // made meanwhile?
+    found = find(among, hints, state, args, kwargs, nullptr);  // created by the other thread?
     if (found.variant == nullptr) return true;
-    turn.give();  // before the turn to write: what has that one may wait for this
+    turn.give();  // released first: the holder of the write lock may wait for it
     found = find_in_turn(among, hints, state, args, kwargs, turn_to_write);
   }
   return true;
 }
 
-// The Python objects of the program's results.
+// Runs the program and returns the Python objects of its results.
 std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found, PyObject* frames) {
   std::vector<at::Tensor> results;
   std::optional<c10::InferenceMode> inference;
@@ -326,31 +326,31 @@ std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found, P
   return out;
 }
 
-// Before effects change what leads to them.
+// Runs before the side effects, which may change the paths to these objects.
 static void make_fates(const std::vector<Fate>& fates, Ingredients& with) {
   for (const Fate& fate : fates)
     if (fate.lives_on) make(fate.recipe, with);
 }
 
-// Numbers in state that a thread which captures, or runs eagerly, has changed since they were read: what the piece
-// makes of them is made of what they are now, as long as it serves such.
+// Reads the numbers in state again, because a capturing or eager thread may have changed them since the guards were
+// checked. The segment uses the new numbers if its guards still hold.
 void CompiledFunction::read_again(Found& found, PyObject* args, PyObject* kwargs) const {
   const Variant& variant = *found.variant;
   if (!variant.changes_state || variant.entry->is_small() || is_only_thread()) return;
   using Kind = runtime::SymbolSource::Kind;
   const std::vector<bridge::SymbolBinding>& bindings = variant.entry->symbols();
   for (const bridge::SymbolBinding& binding : bindings)
-    if (binding.source.kind == Kind::Computed) return;  // perhaps of data and of such a number
+    if (binding.source.kind == Kind::Computed) return;  // may depend on data and on a changed number
   Found now;
   if (!serves(*found.variant, TorchState::now(), args, kwargs, now, nullptr)) return;
-  for (size_t i = 0; i < bindings.size(); ++i)  // sizes and elements may be the run's
+  for (size_t i = 0; i < bindings.size(); ++i)  // sizes and elements belong to the finished run
     if (bindings[i].source.kind == Kind::IntArgument) found.symbols[i] = now.symbols[i];
 }
 
-// Piece after piece, to the end of the call. args, kwargs: of the first piece.
+// Runs segments until the end of the call. args, kwargs: of the first segment.
 PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs, size_t& pieces) {
   PyRef held_args, held_kwargs;
-  std::shared_ptr<Point> point;  // where the piece begins; nullptr: the first one
+  std::shared_ptr<Point> point;  // the begin of the segment; nullptr: the first segment
   for (;; ++pieces) {
     Variant& variant = *found.variant;
     const std::shared_ptr<Variant> held = found.variant;
@@ -368,13 +368,13 @@ PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* a
     try {
       with.tensors = run_entry(variant, found, point != nullptr ? args : nullptr);
     } catch (const bridge::PredictionError& e) {
-      if (released) throw;  // not of operators that such programs consist of
+      if (released) throw;  // their programs contain no operators with predicted sizes
       forget(point != nullptr ? point->successors : variants_, held, e);
       return by_python();
     } catch (const bridge::AssumptionFailed& e) {
       CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
       return by_python();
-    } catch (const c10::Error& e) {  // which the program may catch; and its traceback has the line
+    } catch (const c10::Error& e) {  // the program may catch it, and needs the right line
       if (released || !variant.entry->may_run_again(generator.has_value())) throw;
       if (generator) generator->restore();
       CRESSET_LOG(Recompiles,
@@ -406,7 +406,7 @@ PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* a
   }
 }
 
-// What a piece was to do, by CPython.
+// Runs the code of a segment in CPython.
 PyObject* CompiledFunction::natively(const Point* point, PyRef frames, PyObject* args, PyObject* kwargs) {
   ++(point != nullptr ? live_totals().native_stretches : live_totals().eager_calls);
   const NativeRest rest(*this);
@@ -416,7 +416,7 @@ PyObject* CompiledFunction::natively(const Point* point, PyRef frames, PyObject*
       .release();
 }
 
-// As the program does it: an exception that it raises has what is handled for its context.
+// Performs the operation with the frame's handled exception set, so that it becomes the context of a new exception.
 static PyRef perform_while_handling(const Place& place, PyRef& frames, const Operation& operation) {
   const PyRef exception = PyRef::borrow(handled_in(frames.get()));
   if (exception.get() == Py_None) return perform_at(place, frames, operation);
@@ -427,11 +427,11 @@ static PyRef perform_while_handling(const Place& place, PyRef& frames, const Ope
   return value;
 }
 
-// What follows a break: the operation, natively; then another piece that fits (`next`), or what capturing one, or going
-// on natively, returns.
+// Continues after a graph break. CPython performs the operation. `next` receives the fitting segment; otherwise the
+// result comes from a new capture or from the eager fallback.
 PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTurn& turn_to_write, Found& next,
                               PyRef& args, PyRef& kwargs) {
-  const std::shared_ptr<Point>& point = variant.next.point;  // the caller keeps the variant
+  const std::shared_ptr<Point>& point = variant.next.point;  // the caller keeps the entry
   LateIterators late;
   std::optional<Replay> effects(std::in_place, variant.effects, with);
   PyRef frames = make(variant.next.frames, with);
@@ -446,7 +446,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   variant.after.set();
   next = {};
   with = {};
-  args = kwargs = {};  // what the program has dropped is gone
+  args = kwargs = {};  // releases the objects that the program released
   PyRef value = perform_while_handling(point->place, frames, operation);
   if (value && point->drops_value) value = PyRef::borrow(Py_None);
   operation = {};
@@ -515,8 +515,8 @@ namespace {
 
 thread_local int calls_in_progress = 0;
 
-// Regions of autocast put the cache's switch back as they found it, which may have been during a capture, where it is
-// off.
+// Autocast regions restore the switch of the autocast cache. A region that began during a capture would restore the
+// capture's setting, which is off.
 struct InCall {
   InCall() { ++calls_in_progress; }
   ~InCall() {
@@ -530,7 +530,7 @@ struct InCall {
 
 bool inside_compiled_call() { return calls_in_progress != 0; }
 
-// Of what goes on at every call, but for modules inside of such a function.
+// Warns about permanent eager mode, except for inner modules.
 void CompiledFunction::warn_eager(bool& warned, const std::string& why) const {
   if (warned || calls_in_progress > 1) return;
   warned = true;
@@ -550,7 +550,7 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   const NoNativeRest compiled;
   HANDLE_TH_ERRORS
   if (PyObject* const result = serve(args, nargsf, kwnames)) return result;
-  throw python_error();  // what C++ code has warned of is told with the exception set aside
+  throw python_error();  // reports C++ warnings with the exception saved
   END_HANDLE_TH_ERRORS
 }
 
@@ -608,7 +608,7 @@ PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject
 
 size_t CompiledFunction::how_much_is_known() const { return feedback_.size() + varying_.size() + inference_apart_; }
 
-// Whether a later call can be served by what was captured, or captured otherwise.
+// Records whether the capture produced a usable entry, or feedback for a different capture.
 void CompiledFunction::note_worth(const Variant& variant, size_t known_before) {
   worth_.captured((variant.eager_reason.empty() && !variant.raised) || how_much_is_known() != known_before);
   const bool is_useful = variant.eager_reason.empty() && !variant.raised;
@@ -624,7 +624,7 @@ void CompiledFunction::note_packing() {
   PyErr_Clear();
 }
 
-// Whether calls like those before would go on compiling programs that serve no other.
+// Whether more captures would only compile programs that serve no other call.
 bool CompiledFunction::captures_in_vain() {
   if (options_.fullgraph) return false;
   if (!worth_.rests() && !worth_.exhausted()) return false;
@@ -662,12 +662,12 @@ PyObject* CompiledFunction::run_in_race(PyObject* const* args, size_t nargsf, Py
 
 uint64_t CompiledFunction::sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const {
   if (options_.fullgraph) return 0;
-  constexpr std::ptrdiff_t kSizesCompiled = 8;  // a loop of few sizes is worth a program for each
+  constexpr std::ptrdiff_t kSizesCompiled = 8;  // few sizes: a program for each
   const auto of_loop = [](const std::shared_ptr<Variant>& v) { return v->loops_of != 0; };
   if (std::count_if(variants_.begin(), variants_.end(), of_loop) < kSizesCompiled) return 0;
   CallLeaves leaves;
   for (size_t i = 0; i < variants_.size(); ++i) {
-    const std::shared_ptr<Variant> v = variants_[i];  // checks may run Python code
+    const std::shared_ptr<Variant> v = variants_[i];  // a copy, since checks may run Python code
     if (v->loops_of == 0 || v->state != state) continue;
     leaves.clear();
     if (match(v->args, args, leaves, nullptr) && match(v->kwargs, kwargs, leaves, nullptr) && v->facts.holds(nullptr) &&
@@ -709,8 +709,8 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
   return result.release();
 }
 
-// A predicted size was wrong before anything was written: the next call captures again, with that operator's sizes
-// pinned.
+// A predicted size was wrong, detected before any write. The next call captures again and specializes the sizes of this
+// operator.
 void CompiledFunction::forget(Variants& among, const std::shared_ptr<Variant>& variant,
                               const bridge::PredictionError& error) {
   bridge::note_unpredictable(error.op());

@@ -54,9 +54,10 @@ PyObject* use_equivalents(PyObject* module, PyObject* args);
 // _use_loops(rows) registers polyfills for itertools functions in the head of a loop: (callable, function, least and
 // most arguments, argument names).
 PyObject* use_loops(PyObject* module, PyObject* rows);
-// _use_form(original, function, when, varied) registers a decomposition for a torch C function with symbolic arguments.
-// The function must have parameters of the matching kind. `when` is 0, 1 (any number) or 2 (no lists, no tensors with
-// data-dependent sizes). `varied`: only numbers which have varied, or sizes.
+// _use_form(original, function, when, varied) registers a decomposition for a torch C function. It applies when the
+// function accepts the arguments, under the condition `when`. 0: symbolic numbers among the arguments; 1: always; 2:
+// symbolic numbers outside of lists, or tensors with data-dependent sizes; 3: tensors as factors; 4: 0 or 3. `varied`:
+// only for numbers which have varied and for sizes.
 PyObject* use_form(PyObject* module, PyObject* args);
 // _form_in(original, module, when): the module with this name contains the decomposition and is imported at the first
 // call which needs it.
