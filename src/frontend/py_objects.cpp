@@ -176,7 +176,8 @@ bool is_numpy_int64(PyObject* object) {
 
 bool is_numpy_scalar_type(PyTypeObject* type) {
   const char* name = type->tp_name;
-  if (std::strncmp(name, "numpy.", 6) != 0 || std::strcmp(name, "numpy.void") == 0) return false;  // a record changes
+  // a record is mutable
+  if (std::strncmp(name, "numpy.", 6) != 0 || std::strcmp(name, "numpy.void") == 0) return false;
   static PyObject* const generic = module_attribute("numpy", "generic");
   return PyType_IsSubtype(type, (PyTypeObject*)generic) != 0;
 }
@@ -204,7 +205,7 @@ PyRef tuple_of(const std::vector<PyRef>& items) {
 PyRef tuple_as(PyObject* type, PyRef items) {
   if (type == (PyObject*)&PyTuple_Type) return items;
   const bool by_sequence = PyObject_HasAttrString(type, "n_sequence_fields") != 0;
-  if (!by_sequence && derives_in_python((PyTypeObject*)type, &PyTuple_Type))  // past its own __new__
+  if (!by_sequence && derives_in_python((PyTypeObject*)type, &PyTuple_Type))  // bypass the class's own __new__
     return checked(PyTuple_Type.tp_new((PyTypeObject*)type, checked(PyTuple_Pack(1, items.get())).get(), nullptr));
   if (!PyObject_HasAttrString(type, "_make")) return checked(PyObject_CallOneArg(type, items.get()));
   const PyRef make = checked(PyObject_GetAttrString(type, "_make"));
