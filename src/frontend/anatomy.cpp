@@ -113,7 +113,7 @@ bool is_builtin_iterator(PyObject* object) {
   return false;
 }
 
-// The number of parts that are items; the attribute values follow them.
+// The number of parts which are items; the attribute values follow them.
 size_t item_count(const Anatomy& anatomy) {
   if (anatomy.kind != Anatomy::Kind::DictObject && anatomy.kind != Anatomy::Kind::ListObject) return 0;
   return anatomy.parts.size() - static_cast<size_t>(PyTuple_GET_SIZE(form_item(anatomy, 1)));

@@ -147,7 +147,7 @@ static bool is_handed_on(const SpecBuilder& builder, bool any_object, PyObject* 
          is_among(*builder.not_looked_into, path);
 }
 
-// Makes a spec for a number that has varied, or for any int with `every_int`.
+// Makes a spec for a number which has varied, or for any int with `every_int`.
 template <class Varies>
 static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&& varies) {
   const bool is_int = PyLong_CheckExact(object), is_float = PyFloat_CheckExact(object);
@@ -329,7 +329,7 @@ int SpecBuilder::enter(bool places, bool fixed) {
 // Whether part i is the state in a partial function's __reduce__: a tuple of function, arguments and keywords.
 static bool is_state_of_partial(const Anatomy& anatomy, size_t i) { return is_partial_function(anatomy) && i == 1; }
 
-// Iterators that return items without inspecting them. map() is excluded: its C function may need plain numbers.
+// Iterators which return items without inspecting them. map() is excluded: its C function may need plain numbers.
 static bool hands_on(PyObject* iterator) {
   static constexpr std::string_view kNames[] = {"list_iterator", "list_reverseiterator", "tuple_iterator", "enumerate",
                                                 "zip"};

@@ -44,7 +44,7 @@ const Names kReadWriters = {"pop",
                             "intersection_update",
                             "symmetric_difference_update",
                             "__missing__"};
-// Methods that create objects without inspecting their arguments.
+// Methods which create objects without inspecting their arguments.
 const Names kSilent = {"__init__", "__new__", "__init_subclass__", "__class_getitem__"};
 
 // Methods that inspect a class.
@@ -58,7 +58,7 @@ const Names kModules = {"builtins",  "math",       "cmath",       "operator",   
                         "enum",      "types",      "inspect",     "contextlib",   "_contextvars", "_struct",
                         "_warnings", "_imp",       "_heapq",      "_bisect",      "string",       "_string",
                         "re",        "_sre",       "opcode"};
-// Functions that mutate a container as their first argument.
+// Functions which mutate a container as their first argument.
 const std::unordered_map<std::string_view, Names> kChangeFirst = {
     {"_heapq",
      {"heappush", "heappop", "heapify", "heapreplace", "heappushpop", "_heappop_max", "_heapify_max",
@@ -76,7 +76,7 @@ const Names kControl = {"is_capturing",   "is_compiling",    "note_reentrant", "
 // Functions of `sys` that read constant state.
 const Names kSysReads = {"intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
 // Functions of torch's C module that change or read unguarded state. Also functions whose results have data-dependent
-// sizes that torch's code reads from memory.
+// sizes which torch's code reads from memory.
 const Names kTorchOutside = {"manual_seed",
                              "seed",
                              "initial_seed",

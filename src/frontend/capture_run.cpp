@@ -379,7 +379,7 @@ class CaptureRun final : public PieceMaker {
     if (piece_->capture().closed()) refuse(*piece_);
   }
 
-  // Misuse is reported after the call has ended, because it must not interrupt code that CPython runs meanwhile.
+  // Misuse is reported after the call has ended, because it must not interrupt code which CPython runs meanwhile.
   void compile_piece() {
     try {
       piece_->compile_and_run();
@@ -527,7 +527,7 @@ class CaptureRun final : public PieceMaker {
       piece_->variant()->raised = true;
   }
 
-  // Reconstructs all frames. Remembers the frame with an object that cannot be reconstructed.
+  // Reconstructs all frames. Remembers the frame with an object which cannot be reconstructed.
   Recipe build_frames(PyObject* contents) {
     frame_count_ = static_cast<int>(PyTuple_GET_SIZE(contents));
     RecipeBuilder& recipes = piece_->recipes();
@@ -603,7 +603,7 @@ class CaptureRun final : public PieceMaker {
     return end_recipes(op.serial);
   }
 
-  // Runs the autograd graph of a segment that ends, at a break or with the call.
+  // Runs the autograd graph of a segment which ends, at a break or with the call.
   void run_record(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run) {
     const py::gil_scoped_acquire gil;
     std::optional<CompilingFlag> compiling;

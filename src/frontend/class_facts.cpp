@@ -22,7 +22,7 @@ unsigned type_version(PyTypeObject* type) {
 
 bool can_change(PyTypeObject* type) { return is_heap_type(type); }
 
-// Special names that are looked up only to create, copy or describe instances. Lookups by a program are reported
+// Special names which are looked up only to create, copy or describe instances. Lookups by a program are reported
 // through a hook.
 bool is_about_making(PyObject* name) {
   static constexpr std::array<std::string_view, 9> names = {"__init__",     "__new__",    "__setstate__",

@@ -270,7 +270,7 @@ void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::
       name.c_str(), static_cast<long long>(options_.entry_limit), misses_.worst().c_str());
 }
 
-// find() for an entry that runs now. Calls that change state run one at a time.
+// find() for an entry which runs now. Calls that change state run one at a time.
 CompiledFunction::Found CompiledFunction::find_in_turn(Variants& among, CallHints& hints, const TorchState& state,
                                                        PyObject* args, PyObject* kwargs, WriteTurn& turn) {
   Found found = find(among, hints, state, args, kwargs, nullptr);
@@ -446,7 +446,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   variant.after.set();
   next = {};
   with = {};
-  args = kwargs = {};  // releases the objects that the program released
+  args = kwargs = {};  // releases the objects which the program released
   PyRef value = perform_while_handling(point->place, frames, operation);
   if (value && point->drops_value) value = PyRef::borrow(Py_None);
   operation = {};
@@ -624,7 +624,7 @@ void CompiledFunction::note_packing() {
   PyErr_Clear();
 }
 
-// Whether more captures would only compile programs that serve no other call.
+// Whether more captures would only compile programs which serve no other call.
 bool CompiledFunction::captures_in_vain() {
   if (options_.fullgraph) return false;
   if (!worth_.rests() && !worth_.exhausted()) return false;

@@ -332,7 +332,7 @@ PyMethodDef functions[] = {
 
 namespace {
 
-// The function that a call finally runs: of a method, or the Python `__call__` of an instance. Borrowed.
+// The function which a call finally runs: of a method, or the Python `__call__` of an instance. Borrowed.
 PyObject* function_of(PyObject* callable) {
   static PyObject* const call = PyUnicode_InternFromString("__call__");
   if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);

@@ -49,7 +49,7 @@ struct Form {
   PyObject* function = nullptr;  // nullptr: in a module that is not imported yet
   PyObject* module = nullptr;    // its name
   When when = When::Symbols;
-  bool varied = false;  // only for numbers that have varied and for sizes: constants have faster code
+  bool varied = false;  // only for numbers which have varied and for sizes: constants have faster code
 };
 std::unordered_map<PyObject*, Form> forms;  // for symbolic numbers, by the C function
 // Methods among them, by the definition that a bound method shares with its descriptor.
@@ -283,7 +283,7 @@ int64_t hint_of(PyObject* number) {
   return node != nullptr ? node->env()->hint(node->expr()).value_or(0) : 0;
 }
 
-// range(n) in the head of a loop that had other lengths before.
+// range(n) in the head of a loop which had other lengths before.
 bool is_range_of_many_lengths(const CressetActivation& activation, const CressetCall& call) {
   const auto is_int = [](PyObject* number) { return PyLong_CheckExact(number) || is_symint(number); };
   if (call.kwnames != nullptr || !std::all_of(call.args, call.args + call.nargs, is_int)) return false;
@@ -324,7 +324,7 @@ bool is_presumed(PyObject* number) {
   });
 }
 
-// Whether an argument is a symbolic number, or a list or tuple that contains a symbolic number.
+// Whether an argument is a symbolic number, or a list or tuple which contains a symbolic number.
 bool is_given_symbols(const CressetCall& call, bool varied) {
   const auto counts = [&](PyObject* o) { return is_symbolic_number(o) && !(varied && is_presumed(o)); };
   const Py_ssize_t count = cresset_count_arguments(&call);

@@ -90,7 +90,7 @@ bool is_known(PyTypeObject* type) {
   return module == "builtins" ? mutable_builtins.count(name) == 0 : modules.count(module) != 0;
 }
 
-// Caches the answer for types that live as long as the process.
+// Caches the answer for types which live as long as the process.
 bool is_known_for_good(PyTypeObject* type) {
   static auto& known = *new ska::flat_hash_map<PyTypeObject*, bool>;
   const auto [found, fresh] = known.emplace(type, false);

@@ -42,7 +42,7 @@ std::vector<Instruction> instructions_of(PyCodeObject* code) {
   return out;
 }
 
-// The instructions [first, end) that run only if the global `name` is None or false.
+// The instructions [first, end) which run only if the global `name` is None or false.
 struct Region {
   int name, first, end;
 };

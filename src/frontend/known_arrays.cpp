@@ -29,7 +29,7 @@ PyRef attribute_or_null(PyObject* object, const char* name) {
 
 using Names = std::unordered_set<std::string_view>;
 
-// C functions that create arrays. numpy's Python functions call them.
+// C functions which create arrays. numpy's Python functions call them.
 const Names kMakers = {"arange",
                        "array",
                        "asanyarray",
@@ -52,7 +52,7 @@ const Names kOthers = {"save",         "savez",   "savez_compressed", "savetxt",
                        "frombuffer",   "memmap",  "apply_along_axis", "apply_over_axes", "piecewise",
                        "fromfunction", "fromiter"};
 
-// Array methods that expose the memory of an array, or write its data elsewhere.
+// Array methods which expose the memory of an array, or write its data elsewhere.
 const Names kMethodsThatTell = {"tofile",
                                 "dump",
                                 "setflags",

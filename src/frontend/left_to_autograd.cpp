@@ -29,8 +29,8 @@ bool any_is_left() {
 
 bool is_left_code(PyObject* code) { return any_is_left() && Feedback::current()->of_autograd.count(code) != 0; }
 
-// Code that uses autograd on tensors that outlive the segment, and code that was queried. nullptr: no compiled function
-// is running.
+// Code which uses autograd on tensors that outlive the segment, and code which was queried. nullptr: no compiled
+// function is running.
 Feedback::Users* users(UseOfAutograd use) {
   Feedback* const known = Feedback::current();
   return known != nullptr ? &known->users.at(static_cast<size_t>(use)) : nullptr;

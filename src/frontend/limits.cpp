@@ -28,7 +28,7 @@ PyObject* instance_of(const Variant& variant) {
   return nullptr;
 }
 
-// The same for a segment: the first argument of the innermost frame that has such an argument.
+// The same for a segment: the first argument of the innermost frame which has such an argument.
 PyObject* instance_among(const ArgSpec& frames) {
   constexpr size_t kSlots = 2;  // in frame_contents()
   for (auto frame = frames.children.rbegin(); frame != frames.children.rend(); ++frame) {

@@ -19,7 +19,7 @@ bool names(PyCodeObject* code, const char* const* wanted, size_t count) {
   return false;
 }
 
-// Names of functions and modules that may read a frame's locals.
+// Names of functions and modules which may read a frame's locals.
 bool looks_at_own_locals(PyCodeObject* code) {
   static constexpr const char* kNames[] = {"locals",  "vars", "dir",     "eval", "exec",
                                            "globals", "sys",  "inspect", "super"};

@@ -79,7 +79,7 @@ class Changing {
   std::unordered_set<PyObject*> seen_;
 };
 
-// Type parameters that evaluate their bounds lazily.
+// Type parameters which evaluate their bounds lazily.
 bool evaluates_later(std::string_view name, PyObject* value) {
   if (name != "__type_params__" || !PyTuple_Check(value)) return false;
   PyObject** const parameters = PySequence_Fast_ITEMS(value);

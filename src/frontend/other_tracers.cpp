@@ -29,7 +29,7 @@ bool is_stand_in(PyObject* object, int depth) {
     const at::Tensor& tensor = tensor_of(object);
     if (!tensor.defined()) return false;
     const c10::DispatchKeySet keys = tensor.key_set();
-    // a class attribute that torch's modes set
+    // a class attribute which torch's modes set
     static PyObject* const of_mode = PyUnicode_InternFromString("_mode_key");
     if (keys.has(c10::DispatchKey::Python) && _PyType_Lookup(Py_TYPE(object), of_mode) != nullptr) return true;
     return keys.has(c10::DispatchKey::Meta) || keys.has(c10::DispatchKey::Functionalize) ||

@@ -62,7 +62,7 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
 struct LeafNames {
   std::vector<std::string> tensors, ints;
   std::vector<std::pair<bool, size_t>> numbers;  // in order: (is a float, index among tensors or ints)
-  std::unordered_set<std::string> presumed;      // ints that are symbols before they have varied
+  std::unordered_set<std::string> presumed;      // ints which are symbols before they have varied
   void collect(const ArgSpec& spec) {
     if (spec.kind == ArgSpec::Kind::Float) numbers.emplace_back(true, tensors.size());
     if (spec.kind == ArgSpec::Kind::Int) numbers.emplace_back(false, ints.size());
@@ -96,7 +96,7 @@ void check_marks(sym::ShapeEnv& env, const std::vector<sym::FixedSize>& fixed) {
   throw PythonError{};
 }
 
-// Logs dimensions that were specialized although the user suggested that they vary.
+// Logs dimensions which were specialized although the user suggested that they vary.
 void log_suggestions(sym::ShapeEnv& env) {
   if (!log::enabled(log::Area::Guards)) return;
   for (const std::string& line : sym::dropped_suggestions(env)) log::write(log::Area::Guards, line);
@@ -245,7 +245,7 @@ std::string Piece::end_recipes(uint64_t before) {
   add_held_by_arguments();
   add_temporaries(before);
   if (options_.fullgraph && capture_->reads_data()) return "what runs depends on a number read from tensor data";
-  // Cycles that hold tensors of the call are young. A full collection costs tens of milliseconds. If it found no such
+  // Cycles which hold tensors of the call are young. A full collection costs tens of milliseconds. If it found no such
   // tensors once, the function stores tensors elsewhere, and the full collection is not repeated.
   Feedback* const feedback = Feedback::current();
   const int most = feedback != nullptr && feedback->collected_in_vain ? 1 : 2;

@@ -83,8 +83,8 @@ bool goes_unnoticed(PyObject* object, int depth = 0) {
                      [&](PyObject* item) { return goes_unnoticed(item, depth + 1); });
 }
 
-// Clears locals that are no longer read, both in the frame and in its kept contents. Otherwise they would be outputs of
-// the segment and guards of the next segment.
+// Clears locals which are no longer read, both in the frame and in its kept contents. Otherwise they would be outputs
+// of the segment and guards of the next segment.
 void drop_dead_slots(const CressetFrameImage& image) {
   std::vector<uint8_t> live(static_cast<size_t>(image.slot_count));
   if (cresset_eval_live_slots(image.code, image.last, live.data()) < 0) return;

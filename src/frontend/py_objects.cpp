@@ -40,7 +40,7 @@ static bool is_replaced(std::string_view module, PyObject* attribute) {
   return !is_of_standard_library(file) && module != "numpy";
 }
 
-// The C function that a library module re-exports from its underscore module: warnings.warn, operator.add. If there is
+// The C function which a library module re-exports from its underscore module: warnings.warn, operator.add. If there is
 // none, or the user replaced it too, a new object that equals no other.
 static PyRef original_of(const std::string& module, const char* name) {
   const PyRef text = checked(PyUnicode_FromString(("_" + module).c_str()));

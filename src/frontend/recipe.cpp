@@ -251,7 +251,7 @@ static bool is_made_of_symbols(PyObject* object) {
   return std::any_of(items, items + PyTuple_GET_SIZE(object), is_made_of_symbols);
 }
 
-// A reconstruction that calls `maker` with the children.
+// A reconstruction which calls `maker` with the children.
 static Recipe value_recipe(PyObject* maker) {
   Recipe recipe;
   recipe.kind = Recipe::Kind::Anatomy;
@@ -600,7 +600,7 @@ PyRef make_anatomy(const Recipe& recipe, Ingredients& with) {
   PyRef made = empty ? empty : make_whole(anatomy);
   with.shared[static_cast<size_t>(recipe.shared_slot)] = made;
   if (empty) fill(made.get(), anatomy);
-  // The position may lie behind the current end of a list that replayed side effects will extend.
+  // The position may lie behind the current end of a list which replayed side effects will extend.
   if (recipe.anatomy == Anatomy::Kind::Iterator) with.refilled.emplace_back(made, std::move(anatomy));
   return made;
 }

@@ -58,7 +58,7 @@ void Session::meet(PyObject* object) {
   }
 }
 
-// An object that is guarded elsewhere, including its class.
+// An object which is guarded elsewhere, including its class.
 void Session::learn_guarded(PyObject* object) {
   if (object == nullptr || is_constant_value(object)) return;
   ObjectRecord& record = objects_[object];
@@ -186,7 +186,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   // object, even if it is found in state.
   const Anatomy anatomy = spec.kind == ArgSpec::Kind::Anatomy ? take_apart(object) : Anatomy{};
   const bool fate = moves_on(anatomy.kind) && has_fate(object, anatomy);
-  // An iterator without a fate that another object also holds is not advanced, because a new object would replace it.
+  // An iterator without a fate which another object also holds is not advanced, because a new object would replace it.
   const bool is_iterator = moves_on(anatomy.kind) && (fate || inside_ == 0);
   if (is_iterator) objects_[object].made = true;  // also holds for a later object at its address
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
@@ -339,7 +339,7 @@ bool Session::before_write(const CressetWrite& write) {
   return false;
 }
 
-// If the write happens in a __hash__ or __eq__ that C code calls, the activation that called the C code; else nullptr.
+// If the write happens in a __hash__ or __eq__ which C code calls, the activation that called the C code; else nullptr.
 static const CressetActivation* asking() {
   const CressetActivation* a = cresset_eval_current();
   while (a != nullptr && a->entered_from_c == 0) a = a->caller;

@@ -83,7 +83,7 @@ void Session::compute_with_address(PyObject* number) {
   refuse("computes with the address of an object that each call has its own of");
 }
 
-// Looks an address up in a container that may hold addresses of other objects of this call.
+// Looks an address up in a container which may hold addresses of other objects of this call.
 void Session::note_key_by_address(PyObject* container, PyObject* number, bool found) {
   PyObject* const object = addresses_.at(number).object;
   if (!is_argument(object)) return;  // no other living object has its address

@@ -38,7 +38,7 @@
 
 namespace cresset::frontend {
 
-// Builtins that inspect only the type of an argument, or an attribute that a hook reports.
+// Builtins which inspect only the type of an argument, or an attribute that a hook reports.
 static bool asks_one_question(PyObject* callable) {
   static PyObject* const builtins[] = {
       module_attribute("builtins", "isinstance"), module_attribute("builtins", "issubclass"),
@@ -141,7 +141,7 @@ bool Session::holds_foreign(PyObject* container) const {
   return holds_any(container, [&](PyObject* item) { return is_opaque(item) || (is_closed(item) && existed(item)); });
 }
 
-// Whether an older object has contents that no guard covers.
+// Whether an older object has contents which no guard covers.
 bool Session::is_closed_to_facts(PyObject* object) const {
   if (!opaque_.empty() && is_opaque(object)) return true;  // includes bytes, which are not identified by address
   if (is_plain_tensor(object) || !existed(object)) return false;
@@ -221,7 +221,7 @@ bool Session::looks_inside(const CressetCall& call) const {
   return !hands_items_on(call.callable) && any([&](PyObject* o) { return holds_foreign(o); });
 }
 
-// Classes that are called, or passed to C code that may call them, create instances.
+// Classes that are called, or passed to C code which may call them, create instances.
 void Session::note_classes(const CressetCall& call) {
   const auto note = [&](PyObject* object) {
     if (PyType_Check(object) && existed(object)) facts_->classes().makes_instances((PyTypeObject*)object);
@@ -482,7 +482,7 @@ static bool orders_symbols(const CCall& what, const CressetCall& call) {
          });
 }
 
-// Whether C code would specialize a number that has had too many values.
+// Whether C code would specialize a number which has had too many values.
 bool Session::pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator) {
   if (!is_operator && !is_c_function(call.callable)) return false;
   std::vector<PyRef> unpinned = unpinned_among(call);
@@ -740,7 +740,7 @@ static bool stores_what_it_is_given(PyObject* method) {
   return kNames.count(utf8(method)) != 0;
 }
 
-// Whether the call removes an item that it added to a set. Guards against recursion do this with an address.
+// Whether the call removes an item which it added to a set. Guards against recursion do this with an address.
 bool Session::takes_back(const CCall& what, const CressetCall& call) {
   const std::string_view name = what.name;
   if (!PySet_Check(what.self) || (name != "discard" && name != "remove") || writes_.empty()) return false;

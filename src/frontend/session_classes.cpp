@@ -62,7 +62,7 @@ void Session::learn_old_class(PyTypeObject* type) {
   if (is_heap_type(type) && !existed((PyObject*)type) && !is_young((PyObject*)type)) learn((PyObject*)type);
 }
 
-// Names that class decorators add only once: order methods, attribute hooks, a hash. Each bit stands for a name that
+// Names which class decorators add only once: order methods, attribute hooks, a hash. Each bit stands for a name that
 // the class has.
 static unsigned given_once(PyTypeObject* type) {
   static constexpr const char* kOnce[] = {"__lt__",      "__le__",      "__gt__",  "__ge__",
@@ -122,7 +122,8 @@ void Session::refuse_shared_class(PyTypeObject* type) {
 
 void Session::log_class(PyTypeObject* type, PyObject* name) {
   const std::string_view text = utf8(name, "");
-  const bool by_decorator = text.starts_with("__") && text.ends_with("__");  // dataclass: at each call the same again
+  // dataclass and similar decorators: the same at each call
+  const bool by_decorator = text.starts_with("__") && text.ends_with("__");
   if (!by_decorator && is_shared_class(type)) return refuse_shared_class(type);
   if (is_special_name(name)) return refuse(std::string("changes ") + utf8(name) + " of class " + type->tp_name);
   if (!facts_->classes().speaks_of(type, name)) facts_->classes().elsewhere(type, name);

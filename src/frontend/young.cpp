@@ -7,7 +7,7 @@ namespace cresset::frontend {
 thread_local Young* Young::innermost_ = nullptr;
 
 Young::Young(bool from_empty) : around_(std::exchange(innermost_, this)) {
-  // Record the boundary now: objects that the program's own collections move are then found behind it.
+  // Record the boundary now: objects which the program's own collections move are then found behind it.
   if (from_empty) look();
 }
 
