@@ -71,8 +71,8 @@ inline bool makes_parts(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Value || kind == Anatomy::Kind::Wrapper;
 }
 
-// Whether the object is an instance of a Python class and its whole state is its `__dict__`, its slots, and its items
-// for a list or a dict. Modules are excluded, since guards compare modules by identity.
+// Whether the object is an instance of a Python class without hidden state. Its state consists of its `__dict__`, its
+// slots, and its items for a list or a dict. Modules are excluded, since guards compare modules by identity.
 bool is_data_object(PyObject* object);
 
 // Whether a C function is a method bound to an instance.

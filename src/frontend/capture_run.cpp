@@ -185,8 +185,8 @@ class CaptureRun final : public PieceMaker {
     return result ? without_symbols(std::move(result)) : std::move(result);
   }
 
-  // Code inside of a torch.func transform, or of autograd's engine in the transform, requires plain sizes, and the call
-  // raised an error unknown to eager mode. The call may begin again if it has had no side effect so far.
+  // Inside of a torch.func transform, or of autograd's engine there, some code requires plain sizes. The call raised an
+  // error unknown to eager mode. It may begin again if it has had no side effect so far.
   bool may_begin_again() {
     const bridge::Capture& capture = piece_->capture();
     return session_ != nullptr && home_ == nullptr && retired_.size() == 1 && !capture.closed() &&
@@ -199,7 +199,8 @@ class CaptureRun final : public PieceMaker {
     return plainly_;
   }
 
-  // Begins again with plain sizes unless they are in use already. Returns nullptr without an exception to request this.
+  // Requests another attempt with plain sizes: returns nullptr without an exception. If plain sizes are in use already,
+  // CPython runs the call.
   template <class Natively>
   PyRef begin_again(Natively&& natively) {
     PyErr_Clear();
@@ -535,8 +536,8 @@ class CaptureRun final : public PieceMaker {
     try {
       return recipes.build(contents, "frames");
     } catch (const UnsupportedResult& e) {
-      // Running the surrounding call as a whole helps for an address in the memo of copy.deepcopy(), and for a C object
-      // inside of its own method. Other objects depend on the time of their death.
+      // Running the surrounding call as a whole helps for an address in the memo of copy.deepcopy(). It also helps for
+      // a C object inside of its own method. Other objects depend on the time of their death.
       const bool is_whole = e.type_name.starts_with("int") || e.type_name.find(", ") == std::string::npos;
       if (is_whole && e.path.starts_with("frames[")) closed_frame_ = std::atoi(e.path.c_str() + std::strlen("frames["));
       throw;

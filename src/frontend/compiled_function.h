@@ -27,9 +27,8 @@ struct CompileOptions {
   bool fullgraph = false;
   bool symbolic_numbers = false;  // numbers read from integer tensors stay symbolic; implied by fullgraph
   driver::Options code;
-  bool evaluate = false;   // by the bytecode evaluator; else traced: CPython runs the frames, on tensors which record
-                           // operators
-  bool keep_text = false;  // keep the text of the graph, for cresset.explain
+  bool evaluate = false;       // by the bytecode evaluator; else traced: run by CPython on recording tensors
+  bool keep_text = false;      // keep the text of the graph, for cresset.explain
   bool keep_rejected = false;  // keep the sizes with which calls raised, for cresset.solve
   PyRef guard_filter;          // the user's filter for guards (state_facts.h); empty: keep all guards
   int64_t entry_limit = 64;

@@ -23,7 +23,8 @@ class HooksOfCall {
   static void begin_piece(const void* place);
   static long long next_number();
   // Records a hook of the call which this thread captures, and advances torch's counter. The `id` of the handle is its
-  // key in the dictionaries to which `references` (a tuple) refers weakly, for as long as the hook is registered.
+  // key in the dictionaries to which `references` (a tuple) refers weakly. The dictionaries hold the key as long as the
+  // hook is registered.
   static void note(PyObject* handle, PyObject* references, bool in_own);
   // Called when the call has ended and its capture is gone: surviving hooks get torch's numbers. Returns whether a hook
   // is visible outside: in a dictionary which existed before, or through its handle. Throws PythonError.

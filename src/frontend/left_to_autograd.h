@@ -24,8 +24,8 @@ PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes);
 bool has_hook_of_c(PyObject* nodes);
 // nodes: a list from objects_of().
 void leave_nodes_to_autograd(PyObject* nodes);
-// No segment can end inside of a checkpoint. From the next capture on the function around `innermost` is left to
-// autograd as a whole. Returns whether a checkpoint which was not yet recorded lies around `innermost`.
+// No segment can end inside of a checkpoint. From the next capture on the checkpointed function around `innermost` is
+// left to autograd as a whole. Returns whether the function was not yet recorded.
 bool leave_checkpoint_around(const CressetActivation* innermost);
 // The number of records. A higher number than before means a different next capture.
 size_t count_left_to_autograd();

@@ -1,7 +1,7 @@
 // Opaque calls and operators, inside of which no segment can end: C code which calls back (a custom function's `apply`,
 // an `__add__` in Python), transforms of torch.func, checkpoints. When a break is necessary inside, the rest of the
 // program's call runs in CPython and the segment is discarded. From the next capture on a segment ends before the inner
-// call, CPython runs the inner call as a whole, and the next segment begins behind it. The record belongs to the
+// call. CPython runs the inner call as a whole, and the next segment begins behind it. The record belongs to the
 // compiled function (feedback.h).
 #pragma once
 

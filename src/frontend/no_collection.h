@@ -13,7 +13,7 @@ class NoCollection {
   ~NoCollection();
   NoCollection(const NoCollection&) = delete;
   bool ages_known() const { return were_collected_; }
-  // Called when the program may have run a collection, after which the collector counts allocations again.
+  // Renews the pause, because the program may have run a collection which reset the collector's counters.
   static void again();
 
  private:

@@ -18,8 +18,8 @@ bool left_to_others(PyObject* frames, PyObject* value);
 // ---- Tracers which a captured program uses itself: their calls run between two segments
 
 inline constexpr const char* kTraces = "a tracer of torch's, which sees each operator";
-// Whether a function is a torch tracer which receives tensors (make_fx(f)(x), torch.export.export(m, (x,)),
-// torch.jit.trace), or works with a tracer's mode (FakeTensorMode.from_tensor).
+// Whether a function is a torch tracer which receives tensors: make_fx(f)(x), torch.export.export(m, (x,)),
+// torch.jit.trace. Also true for a function which works with a tracer's mode (FakeTensorMode.from_tensor).
 bool is_tracer(PyObject* callee, const CressetCall& call);
 // Whether a C function sets or removes a tracer's mode, or dispatch keys of this thread.
 bool switches_tracer(const char* name, const CressetCall& call);

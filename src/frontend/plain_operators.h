@@ -7,7 +7,7 @@
 
 namespace cresset::frontend {
 
-// Whether the table of C functions declares the function pure for all arguments, and the arguments are tensors of
+// Whether the table of C functions declares the function pure for all arguments. All arguments must be tensors of
 // torch's own types, values, and tuples of these. `*what` receives the table's answer.
 bool is_plain_operator(const CressetCall& call, CCall* what);
 // Called after the call: whether the function was looked up and is pure for these arguments, whatever they contain.

@@ -26,8 +26,7 @@ PyRef import_module(const char* name) {
   if (PyObject* there = PyImport_GetModule(text.get())) return PyRef::steal(there);
   PyErr_Clear();
   const NotEvaluated own_business;
-  static PyObject* const anything = Py_BuildValue("(s)", "__name__");  // makes the import return b for "a.b", instead
-                                                                       // of a
+  static PyObject* const anything = Py_BuildValue("(s)", "__name__");  // for "a.b" the import then returns b
   return checked(PyImport_ImportModuleLevel(name, nullptr, nullptr, anything, 0));
 }
 

@@ -79,6 +79,7 @@ static std::vector<PyObject*> held_by_function(PyObject* object) {
   return parts;
 }
 
+// Whether any object reachable through containers and instance dictionaries varies from call to call.
 bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
   if (depth == 0) looked_into_.clear();
   if (depth > 64 || is_plain_immutable(object) || !looked_into_.insert(object).second) return false;

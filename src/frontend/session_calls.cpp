@@ -388,8 +388,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (PyRef instead = called_instead(*this, *activation, call)) {
     if (PyFunction_Check(instead.get()) && call_mode(instead.get()) == CallMode::Native)
       return call_unseen(instead.get(), call, result);
-    const bool is_method = PyMethod_Check(instead.get()) != 0;  // a bound method keeps its tensor alive: hold only the
-                                                                // last
+    const bool is_method = PyMethod_Check(instead.get()) != 0;  // a bound method holds its tensor: keep only the last
     learn_function(is_method ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
     PyRef& place = is_method ? called_instead_ : kept_.emplace_back();
     return *result = (place = std::move(instead)).get(), CRESSET_INSTEAD;

@@ -20,8 +20,7 @@ bool is_machinery(PyCodeObject* code) {
   // addresses.
   if (file.ends_with("mutation_guard.py")) return true;
   if (file.starts_with("fx/experimental") || file.starts_with("fx\\experimental")) return true;
-  const std::string_view name = utf8(code->co_qualname);  // SymInt, SymFloat, SymBool: a user's class may have the name
-                                                          // Symbol
+  const std::string_view name = utf8(code->co_qualname);  // SymInt, SymFloat, SymBool; a user's class may be Symbol
   return file == "__init__.py" && name.starts_with("Sym");
 }
 

@@ -1,6 +1,6 @@
-// Guards on object identity. Tensors, containers and objects among the arguments are guarded by structure. If the
-// program asks for their identity (as a dict key, as a member of a set, by `is`, or by address), later calls are
-// guarded on the identity as well.
+// Guards on object identity. Tensors, containers and objects among the arguments are guarded by structure. The program
+// may ask for their identity: as a dict key, as a member of a set, by `is`, or by address. Later calls are then guarded
+// on the identity as well.
 #include <algorithm>
 #include <array>
 #include <string_view>

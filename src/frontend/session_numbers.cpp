@@ -246,8 +246,7 @@ CressetAction ask_type(const CressetCall& call, PyObject** result) {
   if (call.callable == dir && call.nargs == 1) return *result = checked(PyObject_Dir(alike)).release(), CRESSET_RESULT;
   if (call.callable != is_instance || call.nargs != 2 || asks_metaclass(call.args[1])) return CRESSET_RUN;
   const int is = PyObject_IsInstance(alike, call.args[1]);
-  const bool may_be_symbolic = is == 0 && !is_numpy_int(call.args[0]);  // torch accepts ints and symbols, but no numpy
-                                                                        // numbers
+  const bool may_be_symbolic = is == 0 && !is_numpy_int(call.args[0]);  // torch accepts symbols, but no numpy numbers
   const int is_symbolic = may_be_symbolic ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
   if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;
   return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;

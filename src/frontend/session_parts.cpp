@@ -59,8 +59,7 @@ void Session::begin_part(PyObject* roots) {
 
 void Session::run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen) {
   const InProgress around = in_progress_;
-  const int kernels = std::exchange(capture_->recording, 0);  // a kernel may have asked for data, which ended the
-                                                              // segment
+  const int kernels = std::exchange(capture_->recording, 0);  // a kernel may have caused a graph break
   begin_part(roots);
   std::exception_ptr raised;
   watched([&] {

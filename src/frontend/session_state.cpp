@@ -29,8 +29,7 @@ void Session::note_looks() {
   for (const auto& [spec, object, path, measured] : std::exchange(may_be_unlooked_, {})) {
     const bool looked = is_looked_into(object);
     if (spec->kind == ArgSpec::Kind::Opaque) {
-      if (looked && !is_foreign(object) && !PyGen_CheckExact(object))  // no segment inspects foreign objects and
-                                                                       // generators
+      if (looked && !is_foreign(object) && !PyGen_CheckExact(object))  // never inspected: foreign objects, generators
         spec->object = PyRef::borrow(object);
     } else if (!path) {
       spec->looked = looked;

@@ -15,8 +15,7 @@ enum SpecialCall : uint8_t {
   kOrdinaryCall = 0,    // a module or torch function, or a method of a C class, without a special case
   kAsksType = 1,        // isinstance()
   kNamesAttribute = 2,  // getattr() and related functions: checked together with the attribute names
-  kAnyCall = 0xFF,      // has a polyfill (equivalents.h), or handles strings, numbers, layouts or frames; or of unknown
-                        // kind
+  kAnyCall = 0xFF,      // has a polyfill (equivalents.h), or handles strings, numbers, layouts, frames; unknown kind
 };
 uint8_t special_call(PyObject* callable);
 // Registers the original of a polyfilled call for the whole process; also for the definition of a method.

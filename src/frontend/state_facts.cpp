@@ -177,7 +177,7 @@ static bool holds_reference(PyObject* container, PyObject* object) {
   return reference && holds_object(container, reference.get());
 }
 
-// The container holds only numbers and strings, so the lookup is a comparison of values.
+// Looks the address up by `==`. For containers of numbers and strings the lookup runs no code of the program.
 static bool holds_address(PyObject* container, PyObject* object) {
   const PyRef address = checked(PyLong_FromVoidPtr(object));
   const int has = PyDict_Check(container) ? PyDict_Contains(container, address.get())
