@@ -731,7 +731,7 @@ class CaptureRun final : public PieceMaker {
   CompilingFlag* compiling_ = nullptr;
   Varying* varying_ = &request_.varying;
   Worth* worth_ = nullptr;  // of the resume point where the segment begins
-  size_t known_ = 0;        // amount of feedback at the begin of the segment
+  size_t known_ = 0;        // amount of feedback at the beginning of the segment
   bridge::Capture::Done begun_;
   Variants* home_ = nullptr;  // owner of the segment's cache entry; nullptr: the caller keeps the entry
   const OuterHandled outer_;

@@ -350,7 +350,7 @@ void CompiledFunction::read_again(Found& found, PyObject* args, PyObject* kwargs
 // Runs segments until the end of the call. args, kwargs: of the first segment.
 PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs, size_t& pieces) {
   PyRef held_args, held_kwargs;
-  std::shared_ptr<Point> point;  // the begin of the segment; nullptr: the first segment
+  std::shared_ptr<Point> point;  // the beginning of the segment; nullptr: the first segment
   for (;; ++pieces) {
     Variant& variant = *found.variant;
     const std::shared_ptr<Variant> held = found.variant;

@@ -31,7 +31,7 @@ bool pins_too_often(const CressetActivation& activation, const CressetCall& call
 bool is_of_many_lengths(const CressetActivation& activation, int64_t length);
 
 // Loops which a program unrolls completely because sizes decide their length: over a range or rows of symbolic length,
-// or while a condition on sizes holds. The functions record the loops of this thread's capture since its begin.
+// or while a condition on sizes holds. The functions record the loops of this thread's capture since its beginning.
 void begin_loops();
 void note_loop();
 void note_rows(PyObject* iterated);

@@ -1,5 +1,5 @@
 // The position of a range iterator. From CPython 3.12 on the iterator knows only the remaining range and can only
-// advance. The position is therefore expressed as an index into a longer range, whose begin does not depend on the
+// advance. The position is therefore expressed as an index into a longer range, whose beginning does not depend on the
 // progress. A single segment then serves every iteration of a loop, as for iterators with an index.
 #pragma once
 

@@ -186,14 +186,13 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   // object, even if it is found in state.
   const Anatomy anatomy = spec.kind == ArgSpec::Kind::Anatomy ? take_apart(object) : Anatomy{};
   const bool fate = moves_on(anatomy.kind) && has_fate(object, anatomy);
-  // An iterator without a fate which another object also holds is not advanced, because a new object would replace it.
+  // An iterator without a fate is not advanced if another object holds it, because a new object would replace it.
   const bool is_iterator = moves_on(anatomy.kind) && (fate || inside_ == 0);
   if (is_iterator) objects_[object].made = true;  // also holds for a later object at its address
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
   const bool own_value = spec.kind == ArgSpec::Kind::Value && is_numpy_scalar(object);  // differs at each call
-  // its identity is known to all readers
-  if (spec.kind == ArgSpec::Kind::Identity) seen_.insert({object, Py_Ellipsis});
-  if (is_constant_value(object)) kept_.push_back(PyRef::borrow(object));  // prevents reuse of its address
+  if (spec.kind == ArgSpec::Kind::Identity) seen_.insert({object, Py_Ellipsis});        // identity is guarded
+  if (is_constant_value(object)) kept_.push_back(PyRef::borrow(object));                // prevents reuse of its address
   const bool is_opened = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
                          spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Opaque;
   const bool is_grown = spec.kind == ArgSpec::Kind::Opaque && PyList_CheckExact(object);
@@ -210,7 +209,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     argument_paths_.emplace(object, PyRef::borrow(path));
     mark_whole(object);
   }
-  // Tuples in an iterator's decomposed state were created by `take_apart()`, and have no other holder.
+  // Tuples in an iterator's decomposed state come from `take_apart()` and have no other holder.
   const bool is_told = std::exchange(is_told_, false) && PyTuple_CheckExact(object);
   if (is_iterator && makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   const bool holds = !is_iterator && !is_told;

@@ -113,8 +113,8 @@ class Session {
   void remove_symbols_of_frames();  // replaces symbols by numbers in all evaluated frames
   // Whether a C function inside of which the capture ended has not yet returned to these frames.
   bool is_in_calls_at_the_end(const CressetActivation* innermost);
-  // Objects which may have received numbers without a recorded write. Some are containers in the autograd graph, where
-  // other references may be missing (hooks on the call's own tensors). The rest are older objects without a guard.
+  // Objects which may have received numbers without a recorded write. These are containers held only by the autograd
+  // graph (hooks on the call's own tensors), and older objects without a guard.
   const std::vector<PyRef>& changed_unseen() const { return changed_unseen_; }
   // Generators, iterators and exceptions among the arguments (has_fate), and the paths to them.
   struct ArgumentGenerator {

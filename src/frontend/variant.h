@@ -45,7 +45,7 @@ struct RejectedSizes {
 // A cache entry: the guards on a call, and the reconstruction of its result. `entry` is null when calls of this kind
 // could not be captured; they run in eager mode.
 struct Variant {
-  TorchState state, after;   // at the begin and the end of the segment
+  TorchState state, after;   // at the beginning and the end of the segment
   std::vector<PyRef> modes;  // weak references to the modes of `state`: a reused address belongs to another mode
   ArgSpec args, kwargs;
   ModuleGuards modules;  // traced: all modules which the function can reach
@@ -88,8 +88,8 @@ struct Varying {
   // Containers in state which were replaced by containers for the same tensors (stays_replaced, varying.cpp). The
   // number counts consecutive replacements of entries which had served no call.
   std::vector<std::pair<StateFacts::Source, int>> replaced;
-  // Decisions on floats which tensors held at the begin of the call; specializations of integers and truth values of
-  // tensors, and of floats.
+  // Decisions on floats which tensors held at the beginning of the call; specializations of integers and truth values
+  // of tensors, and of floats.
   bool decisions = false, pins = false;
   size_t size() const {
     return ints.size() + texts.size() + objects.size() + state.size() + not_looked_into.size() + looked_into.size() +
