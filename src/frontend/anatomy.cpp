@@ -23,12 +23,12 @@
 namespace cresset::frontend {
 namespace {
 
-// Of a class statement below `base`, whose instances have besides at most a __dict__ and slots.
+// Whether the type comes from class statements below `base` which add at most a __dict__ and slots.
 bool extends(PyTypeObject* type, PyTypeObject* base) {
   return type != base && is_heap_type(type) && adds_only_dict_and_slots(type, base);
 }
 
-// Of C code's, whose instances are their __dict__ alone.
+// A C type whose instances consist of their __dict__ alone.
 PyTypeObject* simple_namespace() {
   static PyObject* const type = module_attribute("types", "SimpleNamespace");
   return (PyTypeObject*)type;
@@ -37,7 +37,7 @@ PyTypeObject* keeper_of_attributes(PyTypeObject* type) {
   return PyType_IsSubtype(type, simple_namespace()) != 0 ? simple_namespace() : &PyBaseObject_Type;
 }
 
-// An instance of a Python class whose whole state is its __dict__ and its slots.
+// Whether the object is an instance of a Python class, with no state outside its __dict__ and its slots.
 bool is_plain_instance(PyObject* object) {
   if (PyType_Check(object) || PyModule_Check(object) || PyDict_Check(object) || PyList_Check(object) ||
       PyTuple_Check(object) || PyAnySet_Check(object) || is_tensor(object) || PyExceptionInstance_Check(object))
@@ -46,7 +46,7 @@ bool is_plain_instance(PyObject* object) {
   return Py_TYPE(object) == simple_namespace() || adds_only_dict_and_slots(Py_TYPE(object), keeper);
 }
 
-// The C type that keeps the items of a subclass's instance.
+// The C type that stores the items of a list or dict subclass.
 PyTypeObject* keeper_of_items(PyObject* object) {
   if (PyList_Check(object)) return &PyList_Type;
   return PyODict_Check(object) ? &PyODict_Type : &PyDict_Type;
@@ -56,14 +56,14 @@ bool is_dict_object(PyObject* object) {
 }
 bool is_list_object(PyObject* object) { return PyList_Check(object) && extends(Py_TYPE(object), &PyList_Type); }
 
-// Of cresset._capture_patches.ranges.
+// Whether the class belongs to cresset._capture_patches.ranges.
 bool is_ours(PyObject* object) {
   PyObject* const module = PyDict_GetItemString(type_dict(Py_TYPE(object)), "__module__");
   return module != nullptr && PyUnicode_Check(module) &&
          PyUnicode_CompareWithASCIIString(module, "cresset._capture_patches.ranges") == 0;
 }
 
-// Iterators of CPython's own types, whose __reduce__ tells all and changes nothing.
+// Whether the object is an iterator of CPython whose __reduce__ reports its whole state without changing it.
 bool is_builtin_iterator(PyObject* object) {
   const PyTypeObject* type = Py_TYPE(object);
   if (std::strcmp(type->tp_name, "RangeIterator") == 0 && is_ours(object)) return true;
@@ -113,13 +113,13 @@ bool is_builtin_iterator(PyObject* object) {
   return false;
 }
 
-// How many of the parts are items, which come before the attributes' values.
+// The number of parts which are items; the attribute values follow them.
 size_t item_count(const Anatomy& anatomy) {
   if (anatomy.kind != Anatomy::Kind::DictObject && anatomy.kind != Anatomy::Kind::ListObject) return 0;
   return anatomy.parts.size() - static_cast<size_t>(PyTuple_GET_SIZE(form_item(anatomy, 1)));
 }
 
-// Attributes' values; parts that come first are there already.
+// Appends the attribute values to the given first parts.
 Anatomy of_instance(PyObject* object, Anatomy::Kind kind = Anatomy::Kind::Object, std::vector<PyRef> first = {}) {
   Anatomy out{kind, {}, std::move(first)};
   PyRef made;
@@ -145,16 +145,16 @@ Anatomy of_instance(PyObject* object, Anatomy::Kind kind = Anatomy::Kind::Object
   return out;
 }
 
-// The items as they are, whatever the subclass's methods say.
+// Reads the items without calling methods of the subclass.
 Anatomy of_dict_object(PyObject* object) {
   std::vector<PyRef> values;
   const PyRef keys = checked(PyList_New(0)), all = keys_in_order(object);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all.get()); ++i) {
     PyObject* const key = PyList_GET_ITEM(all.get(), i);
-    // A number was pinned when it was hashed.
+    // A symbolic key was specialized when it was hashed.
     const PyRef plain =
         is_symbolic_number(key) || is_text(key) ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key);
-    if (!is_constant_value(plain.get())) return {};  // comparing it with another would run code of the user's
+    if (!is_constant_value(plain.get())) return {};  // comparing the key could run user code
     values.push_back(PyRef::borrow(PyDict_GetItemWithError(object, key)));
     if (PyList_Append(keys.get(), plain.get()) < 0) throw PythonError{};
   }
@@ -170,7 +170,7 @@ Anatomy of_list_object(PyObject* object) {
   return of_instance(object, Anatomy::Kind::ListObject, std::move(items));
 }
 
-// From CPython 3.12 on; empty for others.
+// CPython 3.12 and later; empty for older versions.
 PyObject** type_parameters(PyFunctionObject* function) {
 #if PY_VERSION_HEX >= 0x030C0000
   return &function->func_typeparams;
@@ -197,23 +197,23 @@ Anatomy of_function(PyObject* object) {
   return out;
 }
 
-// The dictionary that an iterator of its view goes over; nullptr when it has come to the end.
+// The dictionary behind a dictionary or view iterator; nullptr for an exhausted iterator.
 PyObject* iterated_dict(PyObject* iterator) {
   PyObject* found = nullptr;
   const auto visit = [](PyObject* held, void* out) {
     if (PyDict_Check(held)) *static_cast<PyObject**>(out) = held;
-    return PyDict_Check(held) != 0 ? 1 : 0;  // the first one: behind it comes what it gave last
+    return PyDict_Check(held) != 0 ? 1 : 0;  // stop at the first: the iterator's last result follows
   };
   Py_TYPE(iterator)->tp_traverse(iterator, visit, &found);
   return found;
 }
 
-// The beginning of CPython's own struct, of an iterator over an OrderedDict.
+// The first fields of CPython's struct for an iterator over an OrderedDict.
 struct OrderedIterator {
   PyObject_HEAD int kind;  // 1: backwards; 2: keys; 4: values
   PyObject* dict;
   Py_ssize_t size;
-  size_t state;  // the dictionary's, which changes with it
+  size_t state;  // a copy of the dictionary's change counter
 };
 
 bool is_ordered_iterator(PyObject* object) { return std::strcmp(Py_TYPE(object)->tp_name, "odict_iterator") == 0; }
@@ -227,7 +227,7 @@ const char* view_of(PyObject* iterator) {
   return kind == 2 ? "keys" : kind == 4 ? "values" : kind == 6 ? "items" : nullptr;
 }
 
-// Whether the dictionary is another one than when the iteration began, of which the iterator will complain.
+// Whether the dictionary was changed since the iteration began, so that the iterator will raise an error.
 bool was_changed(PyObject* iterator, PyObject* dict, Py_ssize_t left) {
   if (!is_ordered_iterator(iterator)) {
     const Py_ssize_t hint = PyObject_LengthHint(iterator, -1);
@@ -237,8 +237,9 @@ bool was_changed(PyObject* iterator, PyObject* dict, Py_ssize_t left) {
   return ((const OrderedIterator*)fresh.get())->state != ((const OrderedIterator*)iterator)->state;
 }
 
-// By the dictionary, how many entries were taken, and those that are left, whose order and identity the guards hold to.
-// `left`: a list. Nothing where the dictionary changed its size, which the iterator will complain of.
+// The layout consists of the dictionary, the number of taken entries, and the list `left` of remaining entries, whose
+// order and identity are guarded. Empty if the dictionary has changed its size, because the iterator will then raise an
+// error.
 Anatomy of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
   const Py_ssize_t taken = PyDict_GET_SIZE(dict) - PyList_GET_SIZE(left);
   const char* const view = view_of(object);
@@ -249,8 +250,8 @@ Anatomy of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
       Anatomy::Kind::Iterator, form, {PyRef::borrow(dict), checked(PyLong_FromSsize_t(taken)), PyRef::borrow(left)}};
 }
 
-// By the set and what is left of it. A set that is made again may have another order, and an iterator of its own would
-// begin elsewhere.
+// The layout consists of the set and the remaining items. A rebuilt set may have another order, so a new iterator over
+// the set would start elsewhere.
 Anatomy of_set_iterator(PyObject* object, PyObject* left) {
   PyObject* set = nullptr;
   const auto visit = [](PyObject* held, void* out) { return *static_cast<PyObject**>(out) = held, 1; };
@@ -262,7 +263,7 @@ Anatomy of_set_iterator(PyObject* object, PyObject* left) {
   return {Anatomy::Kind::Iterator, form, {PyRef::borrow(set), PyRef::borrow(left), std::move(size)}};
 }
 
-// From CPython 3.12 on those of itertools warn that they will not be pickled any more.
+// From CPython 3.12 on, __reduce__ of itertools objects warns that their pickling is deprecated.
 bool warns_of_pickling(PyObject* object) {
   return PY_VERSION_HEX >= 0x030C0000 && std::string_view(Py_TYPE(object)->tp_name).starts_with("itertools.");
 }
@@ -284,7 +285,8 @@ void set_state(PyObject* made, PyObject* state) {
 bool is_deque_iterator(PyObject* object) {
   return std::string_view(Py_TYPE(object)->tp_name).ends_with("collections._deque_iterator");
 }
-// Whether the deque was changed under its iterator, which will complain of it: the beginnings of CPython's own structs.
+// Whether the deque was changed during the iteration, so that the iterator will raise an error. The structs repeat the
+// first fields of CPython's structs.
 bool went_astray(PyObject* iterator) {
   struct DequeIterator {
     PyObject_HEAD void* block;
@@ -303,7 +305,7 @@ bool went_astray(PyObject* iterator) {
 
 Anatomy of_iterator(PyObject* object) {
   if (is_deque_iterator(object) && went_astray(object)) return {};
-  if (is_ordered_iterator(object))  // what is left of it is found by hashing each key again
+  if (is_ordered_iterator(object))  // finding the remaining items hashes each key again
     if (PyObject* const dict = iterated_dict(object); dict != nullptr && has_keys_that_ask(dict)) return {};
   const PyRef reduced = reduced_iterator(object);
   if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2) return PyErr_Clear(), Anatomy{};
@@ -396,7 +398,7 @@ PyRef make_bare(PyTypeObject* keeper, const Anatomy& anatomy) {
   return checked(keeper->tp_new((PyTypeObject*)form_item(anatomy, 0), no_args.get(), nullptr));
 }
 
-// Past the subclass's own methods.
+// Stores the items without calling methods of the subclass.
 void fill_items(PyObject* made, const Anatomy& anatomy) {
   for (size_t i = 0; i < item_count(anatomy); ++i) {
     PyObject* item = anatomy.parts[i].get();
@@ -408,7 +410,7 @@ void fill_items(PyObject* made, const Anatomy& anatomy) {
   }
 }
 
-// Iterators that __setstate__ sets to any place, also behind the end.
+// Whether __setstate__ can move the iterator to any position, including the end.
 bool can_be_set(PyObject* object) {
   static const char* const kNames[] = {"list_iterator",  "list_reverseiterator", "tuple_iterator",
                                        "range_iterator", "str_iterator",         "str_ascii_iterator"};
@@ -418,9 +420,9 @@ bool can_be_set(PyObject* object) {
                      [&](const char* name) { return std::strcmp(type, name) == 0; });
 }
 
-// Where it stands; an exhausted one has no place to tell of, and is set behind the end.
+// Sets the position of the iterator. An exhausted iterator has no position and is moved behind the end.
 void fill_iterator(PyObject* made, const Anatomy& anatomy) {
-  if (!can_be_set(made)) return;  // it stands where others do
+  if (!can_be_set(made)) return;  // its position is the position of other iterators
   if (Py_TYPE(made) == &PyRangeIter_Type) {
     const PyRef reduced = checked(PyObject_CallMethod(made, "__reduce__", nullptr));
     if (knows_rest_only(made, reduced.get()))
@@ -431,7 +433,7 @@ void fill_iterator(PyObject* made, const Anatomy& anatomy) {
   const PyRef end = checked(PyLong_FromSsize_t(backwards ? -1 : PY_SSIZE_T_MAX));
   const bool has_place = form_item(anatomy, 1) == Py_True;
   checked(PyObject_CallMethod(made, "__setstate__", "(O)", has_place ? anatomy.parts.back().get() : end.get()));
-  // One over a list goes on when items are added, unless it has said that there are none.
+  // A list iterator continues when items are added later, unless it has already reported the end.
   const bool of_list = backwards || std::strcmp(Py_TYPE(made)->tp_name, "list_iterator") == 0;
   if (!has_place && of_list) PyRef::steal(PyIter_Next(made));
 }
@@ -464,7 +466,7 @@ Anatomy anatomy_of_generator(PyObject* generator, const CressetFrameImage& image
   return out;
 }
 
-// A module or an optimizer: what it is by identity, however much of its state changes.
+// Whether the object is a module or an optimizer. These are guarded by identity, although their state changes often.
 static bool is_of_model(PyObject* object) {
   static PyObject* const module = module_attribute("torch.nn", "Module");
   static PyObject* const optimizer = module_attribute("torch.optim", "Optimizer");
@@ -667,12 +669,13 @@ bool same_form(const Anatomy& a, const Anatomy& b) {
   if (a.form.get() == b.form.get()) return true;
   if (!a.form || !b.form || !PyTuple_Check(a.form.get()) || !PyTuple_Check(b.form.get())) return false;
   if (PyTuple_GET_SIZE(a.form.get()) != PyTuple_GET_SIZE(b.form.get())) return false;
-  // Entries of a traceback that stand in the same code have the same globals.
+  // Traceback entries at the same code positions have the same globals.
   const Py_ssize_t count = a.kind == Anatomy::Kind::Traceback ? 1 : PyTuple_GET_SIZE(a.form.get());
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject *x = PyTuple_GET_ITEM(a.form.get(), i), *y = PyTuple_GET_ITEM(b.form.get(), i);
     if (x == y) continue;
-    // Names of attributes, qualified names: strings, or tuples of them; where a generator stands.
+    // Comparable entries: attribute names and qualified names (strings or tuples of strings), and a generator's
+    // position.
     const bool comparable = (PyUnicode_CheckExact(x) && PyUnicode_CheckExact(y)) ||
                             (PyTuple_CheckExact(x) && PyTuple_CheckExact(y)) ||
                             (PyLong_CheckExact(x) && PyLong_CheckExact(y));

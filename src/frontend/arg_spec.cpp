@@ -46,7 +46,7 @@ bool is_generator_of_numbers(PyObject* object) {
   return (PyObject*)Py_TYPE(object) == type;
 }
 
-// There is one of each, and programs ask which it is.
+// Objects that programs compare by identity.
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || is_c_function(object) || PyMethod_Check(object) ||
          THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) || is_enum_member(object) ||
@@ -55,7 +55,7 @@ bool is_identity(PyObject* object) {
 
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
 
-// Also one whose class makes it of its items alone.
+// Includes tuple subclasses whose instances are built from the items alone.
 bool is_any_tuple(PyObject* object) { return is_tuple_or_size(object) || is_named_tuple(object); }
 
 bool is_other_container(PyObject* object) {
@@ -81,7 +81,7 @@ bool same_value(PyObject* expected, PyObject* got) {
   return equal == 1;
 }
 
-// A tensor of a Python class that nothing but its class tells from others: without attributes of its own, and without
+// Whether a tensor of a Python subclass differs from a plain tensor only by its class: no attributes and no
 // __torch_dispatch__.
 bool is_bare_subclass(PyObject* object) {
   if (!is_tensor(object) || is_plain_tensor(object) || !is_heap_type(Py_TYPE(object)) || is_wrapper(object))
@@ -91,7 +91,7 @@ bool is_bare_subclass(PyObject* object) {
          !tensor_of(object).key_set().has(c10::DispatchKey::Python);
 }
 
-// The text, or what makes it, is for whoever asks: most misses are looks at variants that other calls take.
+// Formats the reason only on request: most misses are tests of unrelated cache entries, whose reason nobody reads.
 template <class Text>
 bool miss(const ArgSpec& spec, std::string* why, const Text& text) {
   if (why == nullptr) return false;
@@ -129,7 +129,7 @@ PyRef unflatten_registered(PyObject* type, PyObject* children, PyObject* context
   return checked(PyObject_CallFunctionObjArgs(unflatten.get(), list.get(), context, nullptr));
 }
 
-// The dict of keyword arguments itself, which each call has anew.
+// Whether the spec is the dict of keyword arguments, which is a new object at each call.
 static bool is_keywords(const ArgSpec& spec) {
   return spec.kind == ArgSpec::Kind::Dict && (spec.path == "kwargs" || spec.path.empty());
 }
@@ -138,7 +138,7 @@ bool SpecBuilder::is_symbolic(const std::string& path) const {
   return symbolic_ints != nullptr && fixed_depth_ == 0 && is_among(*symbolic_ints, path);
 }
 
-// Whether pieces hand it on, whatever it holds.
+// Whether segments pass the object on without inspecting it.
 static bool is_handed_on(const SpecBuilder& builder, bool any_object, PyObject* object, const std::string& path) {
   const bool in_frames = builder.same_at_every_call != nullptr;
   if (any_object && PyGen_CheckExact(object) && (!in_frames || is_outsider(object))) return true;
@@ -147,7 +147,7 @@ static bool is_handed_on(const SpecBuilder& builder, bool any_object, PyObject* 
          is_among(*builder.not_looked_into, path);
 }
 
-// Whether it is a number that varies, or any int where they all do.
+// Makes a spec for a number which has varied, or for any int with `every_int`.
 template <class Varies>
 static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&& varies) {
   const bool is_int = PyLong_CheckExact(object), is_float = PyFloat_CheckExact(object);
@@ -161,7 +161,7 @@ static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&
   return true;
 }
 
-// Of a dictionary; notes its keys that are tuples, which stay what they are.
+// Iterates over a dictionary. Tuple keys are recorded as fixed, because keys are never replaced.
 template <class F>
 static void each_item(PyObject* dict, std::unordered_set<PyObject*>& tuples, F&& tell) {
   PyObject *key, *value;
@@ -174,7 +174,7 @@ static void each_item(PyObject* dict, std::unordered_set<PyObject*>& tuples, F&&
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   ArgSpec spec{.path = std::move(path)};
   const auto child = [&](PyObject* item, const std::string& suffix) {
-    // A container that the function may write to must stay the very container. The evaluator sees to its symbols.
+    // A container that the function may write must keep its identity; the evaluator handles its symbols.
     const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
     const bool sealed = spec.kind == ArgSpec::Kind::Registered, fixed = !is_made_anew && (!any_object_ || sealed);
     const int around = enter(!is_made_anew && !fixed, fixed);
@@ -193,7 +193,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (is_plain_tensor(object) ||
              (any_object_ && is_bare_subclass(object) && !(in_frames && same_at_every_call(object)))) {
     spec.kind = ArgSpec::Kind::Tensor;
-    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));  // which programs ask for, in ways that nobody tells of
+    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));  // programs query the type in ways without a hook
   } else if (in_frames && !is_value(object) && (is_enum_member(object) || same_at_every_call(object))) {
     spec.kind = ArgSpec::Kind::Identity, spec.object = PyRef::borrow(object);
   } else if (make_number(spec, object, every_int && fixed_depth_ == 0, [&] { return is_symbolic(spec.path); })) {
@@ -226,7 +226,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
     spec.object = items_of(object);
     each_item(object, fixed_tuples_, child);
-  } else if (Anatomy anatomy;  // what an operation gives may refer to anything, weakly
+  } else if (Anatomy anatomy;  // an operation's result: a weak reference is not decomposed
              !(PyWeakref_CheckRefExact(object) && spec.path.starts_with("['value']")) &&
              (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
              (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
@@ -281,7 +281,7 @@ std::vector<PyRef> parts_of_structure(PyObject* object) {
 
 namespace {
 
-// Whether tensors are found in it, through containers and data objects. A module's are its own business.
+// Whether the object contains tensors, through containers and data objects. Tensors inside of modules do not count.
 bool holds_tensor(PyObject* object, int depth = 0) {
   if (is_plain_tensor(object)) return true;
   if (depth > 4 || is_value(object)) return false;
@@ -305,12 +305,12 @@ bool SpecBuilder::is_grown(const std::string& path) const {
          !is_among(*looked_into, path);
 }
 
-// Whether another object was there at another call.
+// Whether another call had a different object at this path.
 bool SpecBuilder::varies(const std::string& path) const {
   return varying_objects != nullptr && is_among(*varying_objects, path);
 }
 
-// An argument that carries data (a batch, a cache) is guarded by its parts, other objects by identity, until they vary.
+// An argument with data (a batch, a cache) is guarded by its parts, other objects by identity until they vary.
 bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
   if (any_object_ && (is_callable_by_parts(object) || PyCell_Check(object) || is_rarer_container(object)))
     return varies(path);
@@ -318,8 +318,7 @@ bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
   return is_wrapper(object) || holds_tensor(object) || varies(path);
 }
 
-// Into a container or an object: whether its items have places of their own, or no symbol can be put there. What to
-// leave it with.
+// places: the items of the container have their own places; fixed: no symbol can be stored. Returns the old depth.
 int SpecBuilder::enter(bool places, bool fixed) {
   const int before = fixed_depth_;
   if (places && sealed_depth_ == 0) fixed_depth_ = 0;
@@ -327,11 +326,10 @@ int SpecBuilder::enter(bool places, bool fixed) {
   return before;
 }
 
-// Of a partial function: what its __reduce__ tells of it, a tuple of the function, arguments and keywords.
+// Whether part i is the state in a partial function's __reduce__: a tuple of function, arguments and keywords.
 static bool is_state_of_partial(const Anatomy& anatomy, size_t i) { return is_partial_function(anatomy) && i == 1; }
 
-// Iterators that give what they find, without a look: map() calls C code with it, which may want numbers of its own
-// type.
+// Iterators which return items without inspecting them. map() is excluded: its C function may need plain numbers.
 static bool hands_on(PyObject* iterator) {
   static constexpr std::string_view kNames[] = {"list_iterator", "list_reverseiterator", "tuple_iterator", "enumerate",
                                                 "zip"};
@@ -339,13 +337,13 @@ static bool hands_on(PyObject* iterator) {
          std::find(std::begin(kNames), std::end(kNames), Py_TYPE(iterator)->tp_name) != std::end(kNames);
 }
 
-// A list or a dictionary that an iterator goes over is the very one, and so is an iterator that it asks; other parts
-// may be made to be looked at.
+// Whether the part is a list or dictionary below the iterator, or an inner iterator, and keeps its identity. Other
+// parts may be created by `take_apart()`.
 static bool is_live_part(PyObject* iterator, const Anatomy& anatomy, PyObject* part) {
   const traverseproc traverse = Py_TYPE(iterator)->tp_traverse;
   if (anatomy.kind != Anatomy::Kind::Iterator || !hands_on(iterator)) return false;
   if (Py_IS_TYPE(iterator, &PyTupleIter_Type)) return PyTuple_Check(part);
-  for (const PyRef& other : anatomy.parts)  // one beside it may go over the same list
+  for (const PyRef& other : anatomy.parts)  // an inner iterator may use the same list
     if (PyIter_Check(other.get()) && !hands_on(other.get())) return false;
   const auto is_it = [](PyObject* held, void* wanted) {
     if (!PyTuple_CheckExact(held)) return held == wanted ? 1 : 0;  // of zip()
@@ -355,7 +353,7 @@ static bool is_live_part(PyObject* iterator, const Anatomy& anatomy, PyObject* p
   return traverse(iterator, is_it, part) == 1;
 }
 
-// Of an iterator over a dictionary whose items are inputs themselves: those that are left, told of once more.
+// Whether the spec lists the remaining items of a dictionary iterator whose items are inputs already.
 static bool is_left_of_dict(const ArgSpec& spec, PyObject* iterator) {
   return spec.children.size() == 2 && goes_over_dict(iterator) && spec.children[0].kind != ArgSpec::Kind::Identity &&
          spec.children[0].kind != ArgSpec::Kind::Opaque;
@@ -366,15 +364,15 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& 
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
   if (makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   const bool is_wrapper = anatomy.kind == Anatomy::Kind::Wrapper;
-  const bool is_at_its_place =  // made anew there
+  const bool is_at_its_place =  // recreated in its current position
       is_range_iterator(anatomy) || is_counter(anatomy) || anatomy.kind == Anatomy::Kind::Generator;
   const bool sealed = makes_parts(anatomy.kind) && !is_at_its_place && !is_partial_function(anatomy);
   made_depth_ += makes_parts(anatomy.kind);
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
-    const bool is_gone_over = is_live_part(object, anatomy, anatomy.parts[i].get());  // over symbols it is made anew
+    const bool is_gone_over = is_live_part(object, anatomy, anatomy.parts[i].get());  // recreated over symbols
     const bool seals = sealed && !is_gone_over && !is_left_of_dict(spec, object);
     sealed_depth_ += seals;
-    const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call, as other tensors' are
+    const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call
     const bool every = std::exchange(every_int, every_int || is_size);
     const bool places = has_place(anatomy, i) || is_state_of_partial(anatomy, i);
     const int around = enter(places, !places && !is_at_its_place && !is_size && !is_gone_over);
@@ -388,7 +386,7 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& 
 
 namespace {
 
-// Two names for one container when captured are so at every call, and the reverse.
+// Containers that were the same object, or distinct objects, must stay so at every call.
 bool note_container(PyObject* object, CallLeaves& leaves) {
   for (PyObject* known : leaves.containers)
     if (known == object) return false;
@@ -438,7 +436,7 @@ bool match_float(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
   return true;
 }
 
-// Whether it is, among the arguments, the object that the program took it for.
+// Whether the object satisfies the recorded results of `is` comparisons.
 bool is_as_asked(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
   if (spec.is && spec.is.get() != object) return false;
   for (Py_ssize_t i = 0; spec.is_not && i < PyTuple_GET_SIZE(spec.is_not.get()); ++i)
@@ -452,7 +450,7 @@ bool is_as_asked(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
   return true;
 }
 
-// Of a tuple or a text.
+// Records a numbered tuple or string.
 void note_numbered(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
   if (leaves.tuples.size() <= spec.position) leaves.tuples.resize(spec.position + 1, nullptr);
   leaves.tuples[spec.position] = object;
@@ -463,7 +461,7 @@ bool match_text(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
   if (spec.object && !same_value(spec.object.get(), object))
     return miss(spec, why, [&] { return "expected " + key_text(spec.object.get()) + ", got " + key_text(object); });
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another object, or the same");
-  if (spec.numbered) note_numbered(spec, object, leaves);  // others may be it, too: who asks by `is` is held to that
+  if (spec.numbered) note_numbered(spec, object, leaves);  // strings may be shared; `is` is guarded
   return true;
 }
 
@@ -474,7 +472,7 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
-  // One that nobody else holds was made to be looked at, or is in this place alone: its address may be used again.
+  // A tuple without another owner was created by `take_apart()` or occurs only here. Its address may be reused.
   if (!spec.numbered || Py_REFCNT(object) == 1) return true;
   if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end())
     return miss(spec, why, "expected a tuple of its own");
@@ -604,13 +602,13 @@ bool may_be_replaced(const ArgSpec& spec) {
          std::any_of(spec.children.begin(), spec.children.end(), may_be_replaced);
 }
 
-// An iterator over a range, standing at a symbolic place.
+// A range iterator at a symbolic position.
 static PyRef range_iterator(PyObject* range, PyObject* index) {
   static PyObject* const type = module_attribute("cresset._capture_patches", "RangeIterator");
   return checked(PyObject_CallFunctionObjArgs(type, range, index, nullptr));
 }
 
-// By its number: the slots of a generator are a tuple, too, for which none stands.
+// Records the substitute by number. The slots of a generator are an unnumbered tuple without a substitute.
 static PyRef noted(const ArgSpec& spec, PyRef now, Symbols& symbols) {
   if (spec.numbered) {
     if (symbols.tuples.size() <= spec.position) symbols.tuples.resize(spec.position + 1);
@@ -621,7 +619,7 @@ static PyRef noted(const ArgSpec& spec, PyRef now, Symbols& symbols) {
 
 static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
-  bool changed = false;  // else the symbols are in containers and cells that it holds
+  bool changed = false;  // false: all symbols are in contained containers and cells
   for (size_t i = 0; i < spec.children.size(); ++i) {
     PyRef item = with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), symbols);
     changed |= item.get() != PyTuple_GET_ITEM(object, i);
@@ -640,7 +638,7 @@ static PyRef keywords_with_symbols(const ArgSpec& spec, PyObject* object, Symbol
   return items;
 }
 
-// Of a container or an object with places for its parts: in them.
+// Stores the symbols in the places of a container or object.
 static void put_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   const bool is_list = spec.kind == ArgSpec::Kind::List, is_dict = spec.kind == ArgSpec::Kind::Dict;
   const Anatomy anatomy = is_list || is_dict ? Anatomy{} : take_apart(object);
@@ -671,7 +669,7 @@ static void put_symbols_into_partial(const ArgSpec& spec, PyObject* partial, Sym
                      PyRef::borrow(PyTuple_GET_ITEM(then.get(), kArguments)));
 }
 
-// Of a wrapper: its sizes, which it is given when the piece begins.
+// Records the symbolic sizes, which the wrapper receives when the segment begins.
 static void note_sizes(const ArgSpec& spec, PyObject* wrapper, Symbols& symbols) {
   const Anatomy anatomy = take_apart(wrapper);
   Symbols::Wrapper sizes{wrapper, {}, {}};
@@ -682,7 +680,7 @@ static void note_sizes(const ArgSpec& spec, PyObject* wrapper, Symbols& symbols)
     with_symbols(spec.children[i], anatomy.parts[i].get(), symbols);
 }
 
-// Of a generator. Its parts are as of a frame (point.h); numbers are in slots and stack.
+// Stores symbols in a generator, whose parts are the parts of a frame (point.h). Numbers lie in slots and on the stack.
 static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Symbols& symbols) {
   const Anatomy anatomy = take_apart(generator);
   const PyRef reference = checked(PyWeakref_NewRef(generator, nullptr));
@@ -699,7 +697,7 @@ static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Sym
       if (then.get() == now) continue;
       PyObject** slot =
           PyIter_Check(then.get()) ? cresset_eval_generator_slot(generator, static_cast<int>(index)) : nullptr;
-      if (slot != nullptr)  // for good: the one that stood there would not have moved on
+      if (slot != nullptr)  // permanent: the old iterator would not have advanced
         const PyRef before = PyRef::steal(std::exchange(*slot, then.release()));
       else
         symbols.placed.put({reference, checked(PyLong_FromSize_t(index))}, std::move(then));
@@ -707,7 +705,7 @@ static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Sym
   }
 }
 
-// One of a range or a counter that stands at a symbolic place, or one that holds such: another in its place.
+// A range or count iterator at a symbolic position is replaced, and so is an iterator that contains it.
 static PyRef iterator_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   Anatomy anatomy = take_apart(object);
   if (is_range_iterator(anatomy) && holds_symbol(spec))

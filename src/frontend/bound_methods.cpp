@@ -5,7 +5,7 @@
 namespace cresset::frontend {
 namespace {
 
-// In the class of `self` or a base of it; nullptr when it comes from elsewhere.
+// The descriptor in the class of `self` or in a base class; nullptr if the method comes from elsewhere.
 PyObject* descriptor_of(PyObject* self, const PyMethodDef* method, PyObject* name) {
   PyObject* const bases = Py_TYPE(self)->tp_mro;
   for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {

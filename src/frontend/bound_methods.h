@@ -1,14 +1,15 @@
-// Methods of C code with the object that they are of: list.append of a list, what super().__init__ gives where the base
-// is C code's.
+// C methods bound to an object: `list.append` of a list, or the result of `super().__init__` where the base is a C
+// class.
 #pragma once
 
 #include "frontend/anatomy.h"
 
 namespace cresset::frontend {
 
-// A C function with a self of its own, or a method-wrapper.
+// Whether the object is a C function with a self of its own, or a method-wrapper.
 bool is_bound_method(PyObject* object);
-// Kind::BuiltinMethod. By the descriptor: what the object's class has under that name may be another thing.
+// Returns Kind::BuiltinMethod. The form is the descriptor, because the object's class may hold another object under the
+// method's name.
 Anatomy anatomy_of_bound(PyObject* method);
 PyRef make_bound(const Anatomy& anatomy);
 

@@ -21,7 +21,7 @@ namespace {
 
 using Names = std::unordered_set<std::string_view>;
 
-// Methods of list, dict, set, deque and their kin. Others of these types are taken to read.
+// Mutating methods of list, dict, set, deque and related types. All other methods of these types count as reads.
 const Names kWriters = {"append", "extend",     "insert",     "add",         "update",
                         "clear",  "appendleft", "extendleft", "__setitem__", "discard"};
 const Names kReadWriters = {"pop",
@@ -44,10 +44,10 @@ const Names kReadWriters = {"pop",
                             "intersection_update",
                             "symmetric_difference_update",
                             "__missing__"};
-// Methods that make or wire up objects without looking into what they hold.
+// Methods which create objects without inspecting their arguments.
 const Names kSilent = {"__init__", "__new__", "__init_subclass__", "__class_getitem__"};
 
-// Methods of classes that look at them.
+// Methods that inspect a class.
 const Names kAsksClass = {"__instancecheck__", "__subclasscheck__", "mro"};
 
 const Names kOutsideBuiltins = {"print",   "input",      "open",    "exec",   "eval",
@@ -58,7 +58,7 @@ const Names kModules = {"builtins",  "math",       "cmath",       "operator",   
                         "enum",      "types",      "inspect",     "contextlib",   "_contextvars", "_struct",
                         "_warnings", "_imp",       "_heapq",      "_bisect",      "string",       "_string",
                         "re",        "_sre",       "opcode"};
-// Functions that change their first argument, where it is a container.
+// Functions which mutate a container as their first argument.
 const std::unordered_map<std::string_view, Names> kChangeFirst = {
     {"_heapq",
      {"heappush", "heappop", "heapify", "heapreplace", "heappushpop", "_heappop_max", "_heapify_max",
@@ -68,15 +68,15 @@ const std::unordered_map<std::string_view, Names> kChangeFirst = {
      {"setitem", "delitem", "iadd", "iand", "iconcat", "ifloordiv", "ilshift", "imatmul", "imod", "imul", "ior", "ipow",
       "irshift", "isub", "itruediv", "ixor"}},
     {"_collections", {"_count_elements"}}};
-// Functions of those modules with effects, or answers, that no fact or write speaks of.
+// Functions of these modules whose effects or results no guard and no side effect covers.
 const Names kEffects = {"warn_explicit", "_abc_register", "_abc_reset_registry", "getweakrefcount", "getweakrefs"};
-// The compiler's own functions that programs call while they are captured (control.h).
+// cresset's own functions for programs under capture (control.h).
 const Names kControl = {"is_capturing",   "is_compiling",    "note_reentrant", "end_piece",
                         "captured_graph", "captured_guards", "size_text"};
-// Functions of `sys` that look at what no program changes.
+// Functions of `sys` that read constant state.
 const Names kSysReads = {"intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
-// Parts of torch's C module that change or read what no guard covers, or whose results have sizes that data gives and
-// that torch's own code finds in memory.
+// Functions of torch's C module that change or read unguarded state. Also functions whose results have data-dependent
+// sizes which torch's code reads from memory.
 const Names kTorchOutside = {"manual_seed",
                              "seed",
                              "initial_seed",
@@ -102,8 +102,8 @@ const Names kTorchOutside = {"manual_seed",
                              "_is_view",
                              "_backward"};
 
-// What works with other processes: reducers, process groups, stores, futures. All that their C code does is an effect,
-// which it has at each call, whatever it is handed; but for what a group is asked of itself.
+// Objects for communication with other processes: reducers, process groups, stores, futures. Every call is a side
+// effect, independent of its arguments, except queries of constant properties of a group.
 bool is_of_processes(std::string_view module, std::string_view name) {
   static const Names kFixed = {"rank", "size", "name", "getBackendName", "_resolve_process_group", "get_debug_level"};
   const bool distributed = module.starts_with("torch._C._distributed") || module.starts_with("torch.distributed");
@@ -154,7 +154,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   return call;
 }
 
-// torch gives a module to those of its functions that are public (torch._VF.unique_dim is not).
+// torch sets `__module__` only for its public functions (not for torch._VF.unique_dim).
 bool is_function_of_torch(PyObject* callable, const char* name, std::string_view module) {
   if (!module.empty() || !is_c_function(callable)) return is_torch(module);
   static PyObject* const functions = private_attribute("torch._C", "_VariableFunctionsClass");
@@ -163,7 +163,7 @@ bool is_function_of_torch(PyObject* callable, const char* name, std::string_view
   return found.get() == callable;
 }
 
-// all(x > 0), max(losses): tensors are asked for their truth, one after another.
+// all(x > 0), max(losses): the function reads the truth values of tensors.
 bool asks_tensors(std::string_view name, PyObject* const* args, Py_ssize_t nargs) {
   static const Names kAsking = {"any", "all", "max", "min", "sorted"};
   if (kAsking.count(name) == 0 || nargs == 0) return false;
@@ -188,7 +188,7 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
     return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
-  if (module == "posix" && n == "fspath") return call;  // of a str, that str
+  if (module == "posix" && n == "fspath") return call;  // returns a str unchanged
   if (module == "cresset._C") return call.effect = n == "_assign" ? CEffect::Outside : CEffect::Pure, call;
   if (module.empty() || kModules.count(module) == 0 || kEffects.count(n) != 0) call.effect = CEffect::Outside;
   const auto changers = kChangeFirst.find(module);
@@ -218,7 +218,7 @@ PyRef item_of_deque(PyObject* deque, Py_ssize_t i) {
 
 bool is_set_or_deque(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
-  // What extends object alone extends none of the others, which have layouts of their own.
+  // A type whose base is `object` does not extend another type with its own layout.
   if (type->tp_base == &PyBaseObject_Type || type->tp_base == nullptr)
     return PyAnySet_CheckExact(object) || type == deque_type();
   return PyAnySet_Check(object) || is_deque(object);
@@ -243,22 +243,22 @@ static bool is_autograd_function(PyObject* type) {
   return PyType_IsSubtype((PyTypeObject*)type, (PyTypeObject*)base) != 0;
 }
 
-// dict.fromkeys(keys), int.from_bytes(data), chain.from_iterable(lists): class methods of Python's own types, some of
-// which are made at run time from CPython 3.12 on.
+// dict.fromkeys(keys), int.from_bytes(data), chain.from_iterable(lists): class methods of builtin types. From CPython
+// 3.12 on some of these types are heap types.
 static bool makes_instance(PyObject* function, PyObject* type) {
   const bool is_fixed =
       !is_heap_type((PyTypeObject*)type) || (((PyTypeObject*)type)->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0;
   return (PyCFunction_GET_FLAGS(function) & METH_CLASS) != 0 && is_fixed && kModules.count(module_of(type)) != 0;
 }
 
-// Instances are called by way of a function in Python, which is evaluated.
+// Whether calls of instances run a Python function, which is evaluated.
 static bool is_called_in_python(PyTypeObject* type) {
   static PyObject* const name = PyUnicode_InternFromString("__call__");
   PyObject* method = is_heap_type(type) ? _PyType_Lookup(type, name) : nullptr;
   return method != nullptr && (PyFunction_Check(method) || is_heap_type(Py_TYPE(method)));
 }
 
-// Of a class statement, up to a type that is known: what C code does to make an instance has no effects.
+// Whether class statements lead from the type to a known type, whose C constructor has no side effects.
 static bool is_made_in_python(PyTypeObject* type) {
   while (is_heap_type(type) && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0 &&
          PyDict_GetItemString(type_dict(type), "__module__") != nullptr && type->tp_base != nullptr)
@@ -267,7 +267,7 @@ static bool is_made_in_python(PyTypeObject* type) {
   return is_torch(module) || kModules.count(module) != 0;
 }
 
-// numpy.lcm(4, 6), numpy.float64(0.5): arrays would be written to by `out`, and share memory with tensors.
+// numpy.lcm(4, 6), numpy.float64(0.5). Arrays are excluded: `out` would be written, and tensors may share their memory.
 static bool is_numpy_function_of_numbers(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
   if (std::string_view(Py_TYPE(callable)->tp_name) != "numpy.ufunc" &&
       !(PyType_Check(callable) && is_numpy_scalar_type((PyTypeObject*)callable)))
@@ -285,7 +285,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
       return {CEffect::Reads};
     if (self != nullptr && PyType_Check(self) && makes_instance(callable, self)) return {CEffect::Reads};
     if (self != nullptr && PyType_Check(self) && std::string_view(name) == "apply" && is_autograd_function(self))
-      return {CEffect::Reads};  // its forward is evaluated; where gradients are wanted the call is not captured
+      return {CEffect::Reads};  // its forward is evaluated; with gradients the call is not captured
     if (self != nullptr && !PyModule_Check(self) && !PyType_Check(self) && module_of(callable).empty())
       return method_of(self, name, 0);
     return function_of(callable, name, args, nargs);
@@ -310,11 +310,11 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     const bool known = is_torch(module) || kModules.count(module) != 0;
     return {known || is_made_in_python((PyTypeObject*)callable) ? CEffect::Reads : CEffect::Outside};
   }
-  // A compiled function inside another one is as the function itself, which is evaluated.
+  // A compiled function inside another compiled function acts as its original function, which is evaluated.
   if (as_compiled_function(callable) != nullptr) return {};
   const std::string module = module_of((PyObject*)type);
   if (is_torch(module) || kModules.count(module) != 0 || PyFunction_Check(callable)) return {CEffect::Reads};
-  // An instance whose class has a Python __call__ is evaluated by way of it.
+  // A Python `__call__` of the class is evaluated.
   return {is_called_in_python(type) ? CEffect::Reads : CEffect::Outside};
 }
 

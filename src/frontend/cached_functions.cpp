@@ -19,13 +19,14 @@ bool all_items(PyObject* tuple, const std::function<bool(PyObject*)>& holds) {
   return std::all_of(items, items + PyTuple_GET_SIZE(tuple), holds);
 }
 
-// What the code of the function may be given in the place of what its cache is asked for.
+// Whether the argument may be symbolic, or another known object, when the function's code runs instead of a cache
+// lookup.
 bool may_vary(PyObject* arg, const std::function<bool(PyObject*)>& is_known) {
   if (is_symint(arg) || is_known(arg)) return true;
   return is_tuple_or_size(arg) && all_items(arg, [&](PyObject* item) { return may_vary(item, is_known); });
 }
 
-// The value of a number in this call, which is no guard. Empty where there is none.
+// The number's value in this call, without a guard. Empty if no value is known.
 PyRef value_now(PyObject* number) {
   const c10::SymNode node = node_of(number);
   const auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
@@ -33,8 +34,8 @@ PyRef value_now(PyObject* number) {
   return checked(PyLong_FromLongLong(*ours->env()->hint(ours->expr())));
 }
 
-// A copy of tuples, lists, dictionaries and plain values, with the values that numbers have now. Empty where something
-// else is in it, unless the objects are arguments: those that are no tuples stay themselves.
+// A copy of tuples, lists, dictionaries and plain values with the current values of symbolic numbers. Empty if another
+// object occurs, except in arguments: non-tuple arguments stay the same objects.
 PyRef as_it_is_now(PyObject* object, bool argument) {
   if (is_symint(object)) return value_now(object);
   if (is_constant_value(object) && !PyTuple_Check(object) && !is_symbolic_number(object)) return PyRef::borrow(object);
@@ -59,7 +60,7 @@ PyRef as_it_is_now(PyObject* object, bool argument) {
   return out;
 }
 
-// Of a cached function; empty where that is no function in Python.
+// The code of a cached function; empty unless it is a Python function.
 PyRef code_of(PyObject* cached) {
   const PyRef wrapped = PyRef::steal(PyObject_GetAttrString(cached, "__wrapped__"));
   if (!wrapped) PyErr_Clear();
@@ -89,8 +90,8 @@ bool does_more(PyObject* function) {
   return known != feedback->did_more.end() && known->second.second >= threshold::kDidMore;
 }
 
-// (function, args, kwargs, result): False when the cache holds, for the numbers as they are in this call, something
-// else than its code has given: it was kept before something changed. The function's code is not run.
+// (function, args, kwargs, result): returns False if the cache holds another result for the current values of the
+// numbers. The cached result is then older than some change. The function's code is not run.
 PyObject* may_give(PyObject*, PyObject* all) {
   try {
     PyObject *function, *args, *kwargs, *result;
@@ -124,7 +125,7 @@ PyObject* may_give(PyObject*, PyObject* all) {
   }
 }
 
-// A size, or an int; None: only data can tell.
+// The value of a size or int; None for a data-dependent size.
 PyObject* size_now(PyObject*, PyObject* size) {
   try {
     if (!is_symint(size)) return Py_NewRef(size);
@@ -145,8 +146,8 @@ PyMethodDef functions[] = {
 };
 
 struct CachedCall {
-  PyObject* function = nullptr;  // borrowed; null: the call is of no cached function
-  std::vector<PyObject*> args;   // the positional ones, then the others
+  PyObject* function = nullptr;  // borrowed; null: not a call of a cached function
+  std::vector<PyObject*> args;   // positional arguments, then keyword arguments
   Py_ssize_t nargs = 0;
 };
 
@@ -168,13 +169,13 @@ void add_cached_function_functions(PyObject* module) {
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
 }
 
-// A value that it does not keep yet is made as it would be without us, for whoever is first.
+// A missing cache value is computed as without cresset, because other users of the cache may read it later.
 CressetAction Session::call_cached(const CressetActivation& activation, const CressetCall& call, PyObject** result) {
   const CachedCall cached = cached_call(call);
   if (cached.function == nullptr || !existed(cached.function)) return CRESSET_RUN;
   const auto& [function, args, count] = cached;
   const auto is_known = [&](PyObject* arg) {
-    if (PyType_Check(arg)) return true;  // calls share the classes that the first one made (made_classes.h)
+    if (PyType_Check(arg)) return true;  // calls share the classes of the first call (made_classes.h)
     return is_constant_value(arg) || (existed(arg) && !is_tensor(arg) && !is_symbolic_number(arg));
   };
   const bool plain =
@@ -187,7 +188,7 @@ CressetAction Session::call_cached(const CressetActivation& activation, const Cr
     learn_function(form);
     return *result = kept_.emplace_back(checked(PyMethod_New(form, call.callable))).get(), CRESSET_INSTEAD;
   }
-  if (symbols_placed_) {  // which its code would find there, where it has to run
+  if (symbols_placed_) {  // a cache miss would run code that reads these symbols
     const FunctionCache known = function_cache(function, args.data(), count, call.kwnames);
     if (!known.cache || PyDict_GetItemWithError(known.cache.get(), known.key.get()) == nullptr)
       return PyErr_Clear(), CRESSET_NATIVE;

@@ -1,5 +1,5 @@
-// Functions of functools.lru_cache that were there before: what they keep is a fact, and what they give for numbers
-// that vary is computed by their code, where that does nothing but compute (python/cresset/_cached.py).
+// Functions of `functools.lru_cache` which existed before the call. Their cached results are guarded. For arguments
+// which vary, the evaluator runs the wrapped function, provided it only computes (python/cresset/_cached.py).
 #pragma once
 
 #include <Python.h>

@@ -9,14 +9,14 @@ namespace cresset::frontend {
 namespace {
 
 constexpr size_t kMostHints = 4096;
-constexpr int kDepth = 3;  // the variables of frames
+constexpr int kDepth = 3;  // includes the variables of frames
 
 size_t mixed(size_t hash, size_t part) {
   hash = (hash ^ part) * 0x9E3779B97F4A7C15ull;
   return hash ^ (hash >> 29);
 }
 
-// What stands for a plain value, or for an object as itself.
+// A hash of a plain value, or the address of an object compared by identity.
 size_t token(PyObject* object) {
   const bool plain = PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object);
   return plain ? mixed(static_cast<size_t>(PyObject_Hash(object)), reinterpret_cast<size_t>(Py_TYPE(object)))

@@ -1,4 +1,4 @@
-// How the right variant is found among many, without looking through them.
+// Lookup of the fitting cache entry among many, without a linear search.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,17 @@ namespace cresset::frontend {
 struct ArgSpec;
 struct Variant;
 
-// Which variants served calls that looked alike. A hint: a variant is checked as any other is.
+// Remembers which cache entries (`Variant`) served similar calls. The result is a hint: all guards of the entry are
+// still checked.
 //
-// Calls look alike by types, by dtypes and sizes of tensors, and by those plain values and identities that some variant
-// is held to: objects that are made anew at each call, and numbers that are symbols, tell no variants apart.
+// The similarity hash covers types, dtypes, tensor sizes, and the plain values and identities in the guards of some
+// entry. Objects which are new at each call and symbolic numbers do not distinguish entries, so the hash leaves them
+// out.
 class CallHints {
  public:
-  static constexpr size_t kFew = 4;  // as many are looked through faster than hashed
+  static constexpr size_t kFew = 4;  // a linear search over so few entries is faster than hashing
   using Likely = std::vector<std::weak_ptr<Variant>>;
-  const Likely* find(PyObject* args, PyObject* kwargs) const;  // at most kFew, the last that served first; or nullptr
+  const Likely* find(PyObject* args, PyObject* kwargs) const;  // at most kFew, most recently used first; or nullptr
   void put(PyObject* args, PyObject* kwargs, const std::shared_ptr<Variant>& variant);
   void clear();
 
@@ -30,7 +32,7 @@ class CallHints {
   void learn(const ArgSpec& spec);
 
   std::unordered_map<size_t, Likely> variants_;
-  std::unordered_set<size_t> telling_;  // values and identities that variants are held to
+  std::unordered_set<size_t> telling_;  // values and identities in the guards of entries
 };
 
 }  // namespace cresset::frontend

@@ -61,7 +61,7 @@ class CaptureRun final : public PieceMaker {
     if (session_ != nullptr && ages_known) session_->know_ages(young_);
   }
 
-  // Runs the call, once and for real. Its result, or nullptr with the function's exception set.
+  // Runs the call once, for real. Returns its result, or nullptr with the function's exception set.
   PyRef call(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
     const auto natively = [&] { return PyRef::steal(PyObject_Call(request_.function, args, kwargs)); };
     return run(std::move(variant), args, kwargs, natively, [&] {
@@ -71,7 +71,7 @@ class CaptureRun final : public PieceMaker {
     });
   }
 
-  // Likewise from a point on.
+  // Runs the rest of the call from a resume point.
   PyRef resume(const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant, PyRef frames, PyObject* value,
                PyObject* exception) {
     home_ = &point->successors;
@@ -91,7 +91,7 @@ class CaptureRun final : public PieceMaker {
     });
   }
 
-  // Of all its pieces.
+  // The cache entries of all segments.
   std::vector<std::shared_ptr<Variant>> variants() const {
     std::vector<std::shared_ptr<Variant>> all;
     each_piece([&](const Piece& piece) { all.push_back(piece.variant()); });
@@ -102,9 +102,8 @@ class CaptureRun final : public PieceMaker {
     const Room room;
     piece_->settle_native_results(value);
     PyRef number = begin_after(activation, point, value, exception);
-    // Operators on what no capture knows (sparse tensors) would find the trace key among their own. Inside of a
-    // transform of torch.func its levels of autograd hold symbolic sizes, which operators under the trace key alone
-    // take.
+    // Operators on tensors outside of captures (sparse tensors) would otherwise dispatch to the trace key. In a
+    // torch.func transform the autograd levels hold symbolic sizes, which only kernels of the trace key accept.
     if (!piece_->capture().closed() || inside_transform()) return number;
     bridge::Capture::leave_dispatch_state();
     if (!session_->is_in_calls_at_the_end(activation)) out_of_calls(activation);
@@ -134,11 +133,11 @@ class CaptureRun final : public PieceMaker {
     return given != value ? PyRef::borrow(given) : PyRef();
   }
 
-  // CPython goes on with all frames.
+  // CPython continues all frames.
   void leave_to_python(CressetActivation* activation) {
     if (rest_) return;
     const OneForOne one;
-    session_->remove_symbols_of_frames();  // that C code had taken when the capture ended
+    session_->remove_symbols_of_frames();  // held by C code when the capture ended
     cresset_eval_leave(activation, CRESSET_LEAVE_ALL);
     no_collection_.reset();
     rest_.emplace(request_.compiled, /*of_capture=*/true);
@@ -161,15 +160,15 @@ class CaptureRun final : public PieceMaker {
     PyRef result = watch(go);
     if (!result && lacks_plain_sizes()) {
       if (may_begin_again()) return begin_again(natively);
-      request_.plain_sizes = true;  // of later calls
+      request_.plain_sizes = true;  // for later calls
     }
     if (!result || session_ == nullptr || piece_->capture().closed()) piece_->take_back_numbers();
     time_.stop();
     live_totals().ms_capture += time_.ms();
     if (!result) note_rejected();
-    const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
+    const bool ended = piece_->capture().closed();  // at a break, for good or until the next segment
     if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
-    if (ended) refuse_earlier_pieces();  // the native rest of the call may have done it
+    if (ended) refuse_earlier_pieces();  // the eager rest may have changed a shared class
     const OneForOne one;
     if (!result) {
       SetAside exception;
@@ -188,8 +187,8 @@ class CaptureRun final : public PieceMaker {
     return result ? without_symbols(std::move(result)) : std::move(result);
   }
 
-  // Inside of a transform of torch.func, and of autograd's engine there, something wants plain sizes: the call raised
-  // what eager does not. As long as it has done nothing it may begin again.
+  // Inside of a torch.func transform, or of autograd's engine there, some code requires plain sizes. The call raised an
+  // error unknown to eager mode. It may begin again if it has had no side effect so far.
   bool may_begin_again() {
     const bridge::Capture& capture = piece_->capture();
     return session_ != nullptr && home_ == nullptr && retired_.size() == 1 && !capture.closed() &&
@@ -202,7 +201,8 @@ class CaptureRun final : public PieceMaker {
     return plainly_;
   }
 
-  // With plain sizes, if that is still to be tried: then nullptr, without an exception.
+  // Requests another attempt with plain sizes: returns nullptr without an exception. If plain sizes are in use already,
+  // CPython runs the call.
   template <class Natively>
   PyRef begin_again(Natively&& natively) {
     PyErr_Clear();
@@ -218,7 +218,7 @@ class CaptureRun final : public PieceMaker {
     return natively();
   }
 
-  // Starts a piece. False when an argument cannot take part.
+  // Starts a segment. Returns false when an argument cannot take part.
   bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
     auto piece = std::make_unique<Piece>(*options_, std::move(variant), request_.profile);
     HooksOfCall::begin_piece(home_);
@@ -237,7 +237,7 @@ class CaptureRun final : public PieceMaker {
       capture.before_flush = [this](const std::string& why) {
         try {
           return end_at_break(why);
-        } catch (const PythonError&) {  // through torch's code, which knows its own class of exceptions alone
+        } catch (const PythonError&) {  // torch's code catches only its own exception class
           python_error raised;
           raised.persist();
           throw raised;
@@ -300,9 +300,9 @@ class CaptureRun final : public PieceMaker {
     return result;
   }
 
-  // ---- The call's own end
+  // ---- The end of the call
 
-  // Not where data made the call raise: other data of these sizes may be good.
+  // Not if data caused the exception: other data with the same sizes may be valid.
   void note_rejected() {
     const bridge::Capture& capture = piece_->capture();
     const bool first = retired_.size() == 1;
@@ -332,11 +332,11 @@ class CaptureRun final : public PieceMaker {
       capture.flush(piece_->variant()->eager_reason);
       capture.rethrow_deferred();
     }
-    piece_->take_back_numbers();  // not before: a list that an earlier piece began to fill is made anew with them
+    piece_->take_back_numbers();  // late, because a list from an earlier segment is reconstructed with symbols
     keep_piece();
   }
 
-  // How later calls make their result; or why they cannot.
+  // Builds the reconstruction of the result, or records why it is impossible.
   void make_result(PyObject* args, PyObject* kwargs, PyObject* result) {
     Variant& variant = *piece_->variant();
     if (session_ == nullptr) check_traced(args, kwargs);
@@ -348,7 +348,7 @@ class CaptureRun final : public PieceMaker {
     if (!variant.after.reachable_from(variant.state)) piece_->refuse("the call changes torch's modes");
     if (piece_->refused()) return;
     piece_->begin_recipes(session_.get());
-    const bridge::Capture::Scope scope(piece_->capture());  // guests answer for their stand-ins
+    const bridge::Capture::Scope scope(piece_->capture());  // input proxies act as their proxy tensors
     try {
       if (session_ != nullptr) variant.effects = effects_of(piece_->recipes());
       variant.result = piece_->recipes().build(result, "result");
@@ -361,7 +361,7 @@ class CaptureRun final : public PieceMaker {
     if (std::string why = end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
   }
 
-  // The old way sees no writes: it compares what they would have changed.
+  // The traced front end observes no writes, so it compares the state and the containers.
   void check_traced(PyObject* args, PyObject* kwargs) {
     Variant& variant = *piece_->variant();
     std::string changed;
@@ -369,7 +369,7 @@ class CaptureRun final : public PieceMaker {
     if (!piece_->leaves_containers(args, kwargs)) piece_->refuse("the call changes a container among its arguments");
   }
 
-  // Of this call: later ones run eagerly from their beginning.
+  // Refuses all segments of this call, so that later calls run in eager mode from the beginning.
   void refuse_earlier_pieces() {
     if (session_ == nullptr || !session_->changes_shared_class()) return;
     const std::string why = session_->refusal().empty() ? "changes a class of its own" : session_->refusal();
@@ -382,7 +382,7 @@ class CaptureRun final : public PieceMaker {
     if (piece_->capture().closed()) refuse(*piece_);
   }
 
-  // Misuse is told when the call has ended: what runs natively meanwhile must not be cut short.
+  // Misuse is reported after the call has ended, because it must not interrupt code which CPython runs meanwhile.
   void compile_piece() {
     try {
       piece_->compile_and_run();
@@ -396,7 +396,7 @@ class CaptureRun final : public PieceMaker {
     }
   }
 
-  // What an operator of the piece raised that has ended, once nothing is left of its symbols.
+  // Rethrows an operator's exception from an ended segment, after its symbols are gone.
   void rethrow() {
     if (raised_) std::rethrow_exception(std::exchange(raised_, nullptr));
   }
@@ -416,7 +416,7 @@ class CaptureRun final : public PieceMaker {
 
   size_t how_much_is_known() const { return request_.compiled.feedback().size() + varying_->size(); }
 
-  // Of a piece that found some in state nothing is kept.
+  // A segment that found generators in state is not kept.
   void note_generators() {
     if (session_ == nullptr) return;
     for (StateFacts::Source& source : session_->found_generators()) {
@@ -427,10 +427,10 @@ class CaptureRun final : public PieceMaker {
     session_->found_generators().clear();
   }
 
-  // ---- Breaks
+  // ---- Graph breaks
 
-  // What was captured happens now; the next piece begins after the operation in progress, or else the call goes on
-  // natively.
+  // Runs the captured operators now. The next segment begins after the operation in progress; otherwise CPython runs
+  // the rest of the call.
   bool end_at_break(const std::string& why) {
     const py::gil_scoped_acquire gil;
     const SetAside pending;
@@ -445,7 +445,7 @@ class CaptureRun final : public PieceMaker {
       obstacle = "its state cannot be read";
     }
     if (!obstacle.empty() && !request_.options.fullgraph && leaves_whole(obstacle))
-      piece_->variant()->raised = true;  // the next call is captured anew
+      piece_->variant()->raised = true;  // the next call captures again
     if (!obstacle.empty()) {
       piece_->variant()->next = {};
       piece_->refuse(at + " (" + obstacle + ")");
@@ -458,12 +458,12 @@ class CaptureRun final : public PieceMaker {
     const OneForOne one;
     piece_->take_back_numbers();
     if (session_->in_progress().in_transform || inside_transform()) settle_wrappers();
-    session_->remove_symbols_of_frames();  // what was written of the others follows
+    session_->remove_symbols_of_frames();  // written values follow below
     remove_written_symbols();
     if (piece_->refused()) {
       piece_->variant()->next = {};
       if (compiling_ != nullptr) compiling_->end();
-      if (home_ != nullptr) note_native_rest();  // of the first piece it is a call that runs eagerly
+      if (home_ != nullptr) note_native_rest();  // refusing the first segment makes it an eager call instead
     } else if (!is_repeated_) {
       ++live_totals().graph_breaks;
       live_totals().break_reasons.push_back(request_.name + ": " + at);
@@ -484,8 +484,8 @@ class CaptureRun final : public PieceMaker {
     if (piece_ != nullptr) tell(*piece_);
   }
 
-  // Of those that hold the object nothing is kept, and of the last one: later calls run natively there, whatever state
-  // holds.
+  // Discards the segments that hold the object, and the last segment. Later calls run in eager mode there without state
+  // guards.
   void forget_pieces(PyObject* held, const char* why) {
     each_piece([&](Piece& piece) {
       if (&piece != piece_.get() && held != nullptr && count_held_by(piece, held) == 0) return;
@@ -495,7 +495,7 @@ class CaptureRun final : public PieceMaker {
     });
   }
 
-  // Objects die as they would without a capture.
+  // Releases objects, so that they die as without a capture.
   void let_go() {
     each_piece([](Piece& piece) { piece.retire(); });
     session_->let_go();
@@ -513,7 +513,7 @@ class CaptureRun final : public PieceMaker {
     live_totals().break_reasons.push_back(request_.name + ": " + piece_->variant()->eager_reason);
   }
 
-  // Whether a call around it is left whole from now on, where the piece could not end.
+  // Whether a surrounding call is opaque from now on, because the segment could not end inside of it.
   bool leaves_whole(const std::string& obstacle) {
     const CressetActivation* at = cresset_eval_current();
     if (leave_whole(at)) return true;
@@ -526,13 +526,13 @@ class CaptureRun final : public PieceMaker {
     return leave_whole_at(at);
   }
 
-  // Where state or a caller gets an address: the next call is captured anew. What frames hold is copy.deepcopy()'s.
+  // State or a caller receives an address: the next call captures again. Addresses in frames belong to copy.deepcopy().
   void leave_address(const UnsupportedResult& held) {
     if (held.address != nullptr && !held.path.starts_with("frames") && session_->leave_address(held.address))
       piece_->variant()->raised = true;
   }
 
-  // Of all frames; remembers which one holds what cannot be rebuilt.
+  // Reconstructs all frames. Remembers the frame with an object which cannot be reconstructed.
   Recipe build_frames(PyObject* contents) {
     frame_count_ = static_cast<int>(PyTuple_GET_SIZE(contents));
     RecipeBuilder& recipes = piece_->recipes();
@@ -540,16 +540,16 @@ class CaptureRun final : public PieceMaker {
     try {
       return recipes.build(contents, "frames");
     } catch (const UnsupportedResult& e) {
-      // An address that copy.deepcopy() knows an object by, an object of C code's own in a method of its: done whole,
-      // the call around it gives what can be handed on. What others are depends on when they die.
+      // Running the surrounding call as a whole helps for an address in the memo of copy.deepcopy(). It also helps for
+      // a C object inside of its own method. Other objects depend on the time of their death.
       const bool is_whole = e.type_name.starts_with("int") || e.type_name.find(", ") == std::string::npos;
       if (is_whole && e.path.starts_with("frames[")) closed_frame_ = std::atoi(e.path.c_str() + std::strlen("frames["));
       throw;
     }
   }
 
-  // Whether what effects have put into state is an iterator that a frame goes on with: the next piece is to find one
-  // that may stand at any place, which state's cannot.
+  // Whether a side effect stores an iterator in state that a frame also uses. The next segment must accept it at any
+  // position, but an iterator in state has a fixed position.
   bool shares_iterator(PyObject* contents) const {
     if (PyTuple_Check(contents)) {
       PyObject** const items = PySequence_Fast_ITEMS(contents);
@@ -559,7 +559,7 @@ class CaptureRun final : public PieceMaker {
     return moves && piece_->recipes().makes(contents);
   }
 
-  // Recipes for the frames and the operation; or why there are none.
+  // Builds the reconstructions of the frames and the operation, or returns why they are impossible.
   std::string make_break() {
     closed_frame_ = -1;
     Variant& variant = *piece_->variant();
@@ -608,7 +608,7 @@ class CaptureRun final : public PieceMaker {
     return end_recipes(op.serial);
   }
 
-  // Autograd's record of a piece that ends, at a break or with the call.
+  // Runs the autograd graph of a segment which ends, at a break or with the call.
   void run_record(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run) {
     const py::gil_scoped_acquire gil;
     std::optional<CompilingFlag> compiling;
@@ -634,7 +634,7 @@ class CaptureRun final : public PieceMaker {
     learn();
   }
 
-  // Where something must be left to autograd of which that was not known, the next call is captured anew.
+  // If a function must be left to autograd and was not recorded as such before, the next call captures again.
   std::string end_recipes(uint64_t before) {
     std::string why = piece_->end_recipes(before);
     if (!why.empty() && piece_->capture().retained_gradients) leave_to_autograd(UseOfAutograd::Retains);
@@ -667,7 +667,7 @@ class CaptureRun final : public PieceMaker {
     return request_.points.back();
   }
 
-  // The next piece, in the same evaluation. False when the call goes on natively.
+  // Begins the next segment in the same evaluation. Returns false when CPython runs the rest of the call.
   bool begin_next(const Break& last, PyObject* frames, PyObject* kwargs) {
     const std::shared_ptr<Point> point = last.point;
     is_repeated_ = false;
@@ -684,8 +684,8 @@ class CaptureRun final : public PieceMaker {
     return true;
   }
 
-  // nullptr when there is no place for another. One that is there already is captured again, so that what follows it is
-  // reached in this call; but not without end.
+  // Returns nullptr when no further segment is allowed. An existing segment is captured again, so that this call
+  // reaches the code behind it, but only a limited number of times.
   std::shared_ptr<Variant> new_successor(const Break& last, PyObject* frames, PyObject* kwargs) {
     const TorchState state = TorchState::now();
     for (const std::shared_ptr<Variant>& known : last.point->successors) {
@@ -707,45 +707,45 @@ class CaptureRun final : public PieceMaker {
     last.point->worth.dropped +=
         learn(varying, last.point->successors, variant->args, variant->kwargs, /*floats=*/true);
     variant = make(true);
-    const bool raised = PyDict_GetItemString(kwargs, "raised") != nullptr;  // which the evaluator has
+    const bool raised = PyDict_GetItemString(kwargs, "raised") != nullptr;  // the evaluator holds the exception
     return variant == nullptr || !raised || !holds_symbol(variant->kwargs) ? variant : make(false);
   }
 
   // ---- Symbolic numbers
 
-  // The values that were written are plain numbers from now on, as they are in later calls.
+  // Replaces the symbols in written values by plain numbers, as in later calls.
   void remove_written_symbols() {
     if (session_ != nullptr) take_symbols_out(session_->writes(), session_->changed_unseen());
   }
 
   const CaptureRequest& request_;
   const CompileOptions plain_options_ = without_symbols_of(request_.options);
-  const CompileOptions* options_ = &request_.options;  // of the piece that is open
-  bool plainly_ = false;                               // the next piece
+  const CompileOptions* options_ = &request_.options;  // of the open segment
+  bool plainly_ = false;                               // for the next segment
   std::optional<NoCollection>& no_collection_;
-  std::optional<NativeRest> rest_;  // once CPython has the frames
+  std::optional<NativeRest> rest_;  // after CPython has taken over the frames
   Young young_;
-  std::unique_ptr<Session> session_;  // of the evaluator
-  std::unique_ptr<Piece> piece_;      // the one that is open, or the last one
+  std::unique_ptr<Session> session_;  // with the evaluator
+  std::unique_ptr<Piece> piece_;      // the open segment, or the last segment
   std::shared_ptr<sym::ShapeEnv> env_of_first_;
   std::vector<bridge::SymbolBinding> symbols_of_first_;
-  std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made: symbols
+  std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold their symbols
   const size_t left_to_autograd_ = count_left_to_autograd();
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;
   Varying* varying_ = &request_.varying;
-  Worth* worth_ = nullptr;  // of the point where the piece begins
-  size_t known_ = 0;        // how much was, then
+  Worth* worth_ = nullptr;  // of the resume point where the segment begins
+  size_t known_ = 0;        // amount of feedback at the beginning of the segment
   bridge::Capture::Done begun_;
-  Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
+  Variants* home_ = nullptr;  // owner of the segment's cache entry; nullptr: the caller keeps the entry
   const OuterHandled outer_;
-  int repeated_ = 0;          // pieces that only lead to what follows them
-  bool is_repeated_ = false;  // the open piece
+  int repeated_ = 0;          // number of existing segments captured again
+  bool is_repeated_ = false;  // of the open segment
   static constexpr const char* kInModes = "inside a change of torch's modes";
   static constexpr const char* kInOperation = "in the middle of an operation of the interpreter";
   static constexpr const char* kEndedMeanwhile = "a function that was asked what an object consists of ended the piece";
-  int closed_frame_ = -1, frame_count_ = 0;  // which of the frames kept the piece from ending
-  bool stopped_ = false;                     // the rest runs natively
+  int closed_frame_ = -1, frame_count_ = 0;  // the frame that kept the segment from ending
+  bool stopped_ = false;                     // CPython runs the rest
   CaptureTime time_;
   std::optional<PendingError> misuse_;
   std::exception_ptr raised_;
@@ -777,7 +777,7 @@ static PyRef captured(const CaptureRequest& request, F&& go) {
 
 PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
   return captured(request, [&](CaptureRun& run) {
-    // One that is advanced has the call run eagerly, whatever came before.
+    // A call that advances a generator argument runs in eager mode in any case.
     const auto is_generator = [](PyObject* arg) { return PyGen_CheckExact(arg) != 0; };
     PyObject** const given = PySequence_Fast_ITEMS(args);
     if (std::any_of(given, given + PyTuple_GET_SIZE(args), is_generator)) enter_inference_apart(false);

@@ -1,4 +1,4 @@
-// One call that is captured: run once, for real, its operators deferred.
+// The capture of one call: the call runs once, for real, with deferred operators.
 #pragma once
 
 #include "frontend/capturing.h"
@@ -11,26 +11,26 @@ struct CaptureRequest {
   std::string name;
   const CompileOptions& options;
   ShapeProfile* profile;
-  TorchState state;           // when the call began
+  TorchState state;           // at the beginning of the call
   const ModuleGuards& names;  // of parameters
-  Points& points;             // of the function; new ones are added
+  Points& points;             // resume points of the function; capture adds new points
   bool& inference_apart;      // of the function (left_whole.h)
-  bool& plain_sizes;          // of the function: symbolic ones have no place in it
+  bool& plain_sizes;          // of the function: its sizes must be plain ints
   Varying& varying;           // of the function
   CompiledFunction& compiled;
-  bridge::CaptureTurn& turn;  // taken; given back as soon as nothing is captured any more
+  bridge::CaptureTurn& turn;  // held by the caller; released as soon as nothing is captured any more
 };
 
-// Calls the function and fills in the variant, which has its state, args and kwargs: entry and recipe, or an
-// eager_reason when later calls cannot be served. Where the call breaks, more pieces are captured and become successors
-// of points. Returns what the function returned, with every tensor real; nullptr with the exception that it raised
-// (then variant.raised: nothing is learned from the call), or without one where the call is to begin again, with plain
-// sizes. Throws PythonError for misuse (a marked dimension that must
-// be static).
+// Calls the function and completes the cache entry, which already has its state, args and kwargs. The entry gets a
+// program and a reconstruction, or an `eager_reason` when it cannot serve later calls. After a graph break more
+// segments are captured; they become resume entries (`successors`) of resume points. Returns the function's result with
+// every tensor real. Returns nullptr with an exception set when the function raised; `variant.raised` is set and
+// nothing is learned from the call. Returns nullptr without an exception when the capture must begin again with plain
+// sizes. Throws PythonError for misuse, such as a marked dimension which must be static.
 PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs);
 
-// Likewise from a point in the middle of it: frames as the point's place has them, `value` the result of its operation,
-// or `exception` what it raised.
+// Captures from a resume point in the middle of the function. `frames` are the frames at the point's place. `value` is
+// the result of the point's operation, or `exception` is its exception.
 PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
                    PyRef frames, PyObject* value, PyObject* exception);
 

@@ -1,4 +1,4 @@
-// Whether this thread is in the middle of a call that is captured.
+// Whether this thread is capturing a call.
 #pragma once
 
 #include "bridge/capture.h"
@@ -8,10 +8,10 @@ namespace cresset::frontend {
 class Session;
 
 bool is_capturing();
-// By a tracer, or by torch.autograd.detect_anomaly: calls run natively then.
+// Whether a tracer or `torch.autograd.detect_anomaly` watches the thread. Calls then run in eager mode.
 bool is_watched();
 
-// For as long as it lives, it is. Throws PythonError.
+// Marks the thread as capturing during its lifetime. The constructor throws PythonError.
 class Capturing {
  public:
   Capturing();
@@ -19,8 +19,8 @@ class Capturing {
   Capturing(const Capturing&) = delete;
 };
 
-// Inside of a captured call whose rest CPython runs: for as long as it lives, as if nothing had been captured, so that
-// another call can be.
+// Hides the capture during its lifetime, for the eager fallback of a captured call, so that another call can be
+// captured inside it.
 class OutOfCapture {
  public:
   OutOfCapture();

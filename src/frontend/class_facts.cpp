@@ -12,18 +12,18 @@
 namespace cresset::frontend {
 namespace {
 
-// 0: the type changes without a trace.
+// Returns 0 if changes of the type are not visible.
 unsigned type_version(PyTypeObject* type) {
   if (const unsigned version = cresset_class_version(type); version != 0) return version;
   static PyObject* const name = PyUnicode_InternFromString("__class__");
-  _PyType_Lookup(type, name);  // gives it a version
+  _PyType_Lookup(type, name);  // assigns a version
   return cresset_class_version(type);
 }
 
 bool can_change(PyTypeObject* type) { return is_heap_type(type); }
 
-// Special names that nobody looks up but who makes, copies or describes instances; a program that does so by name has
-// been told of.
+// Special names which are looked up only to create, copy or describe instances. Lookups by a program are reported
+// through a hook.
 bool is_about_making(PyObject* name) {
   static constexpr std::array<std::string_view, 9> names = {"__init__",     "__new__",    "__setstate__",
                                                             "__getstate__", "__reduce__", "__reduce_ex__",
@@ -36,7 +36,7 @@ PyRef registration_token() {
   return checked(PyObject_CallNoArgs(ask));
 }
 
-// [(class, what is registered with it)] of an abstract class and those derived from it.
+// Appends [(class, its registrations)] for an abstract class and its derived classes.
 void add_registered(PyObject* type, const PyRef& out) {
   static PyObject* const dump = module_attribute("_abc", "_get_dump");
   const PyRef state = PyRef::steal(PyObject_CallOneArg(dump, type));
@@ -55,7 +55,7 @@ PyRef registered_with(PyObject* type) {
   return out;
 }
 
-// As the keys of a class are.
+// Interns the name, like the keys of a class.
 PyRef interned(PyObject* name) {
   Py_INCREF(name);
   PyUnicode_InternInPlace(&name);
@@ -75,7 +75,7 @@ size_t ClassFacts::namespace_of(PyTypeObject* type) {
   const auto [known, fresh] = namespace_of_.emplace((PyObject*)type, namespaces_.size());
   if (!fresh) return known->second;
   PyRef contents = checked(PyDict_Copy(type_dict(type)));
-  for (const Name& other : elsewhere_)  // an input of the program has a symbol there
+  for (const Name& other : elsewhere_)  // the place of an input holds a symbol
     if (other.type == (PyObject*)type && PyDict_DelItem(contents.get(), other.name) < 0) PyErr_Clear();
   namespaces_.push_back({PyRef::borrow((PyObject*)type), std::move(contents), dict_version(type_dict(type))});
   return known->second;
@@ -180,7 +180,7 @@ bool ClassFacts::abstracts_hold(std::string* why) {
 }
 
 bool ClassFacts::counts(const Type& fact, const Namespace& then, PyObject* key) const {
-  const PyRef kept = interned(key);  // a class that type() made has the keys that it was given
+  const PyRef kept = interned(key);  // keys of a class made by type() may not be interned
   PyObject* const name = kept.get();
   if (elsewhere_.count({then.type.get(), name}) != 0) return false;
   if (is_kept_in_class(name)) return false;
@@ -221,7 +221,7 @@ bool ClassFacts::same(const Type& fact, std::string* why) const {
 bool ClassFacts::types_hold(std::string* why) {
   for (size_t i = 0; i < tags_.size(); ++i) {
     TypeTag& tag = tags_[i];
-    if (tag.type->tp_version_tag == tag.version && tag.version != 0) continue;  // a class that changes loses its tag
+    if (tag.type->tp_version_tag == tag.version && tag.version != 0) continue;  // a changed class loses its tag
     const unsigned now = type_version(tag.type);
     if ((now == 0 || now != tag.version) && !same(types_[i], why)) return false;
     tag.version = now;
@@ -296,7 +296,7 @@ void ClassFacts::filter(const std::vector<bool>& types, const std::vector<bool>&
   std::erase_if(types_, [&](const Type& fact) { return dropped.count(fact.type.get()) != 0; });
   size_t next = 0;
   std::erase_if(functions_, [&](const Function&) { return !functions[next++]; });
-  type_of_.clear();  // no fact is added any more
+  type_of_.clear();  // no guard is added afterwards
   known_functions_.clear();
 }
 

@@ -1,9 +1,10 @@
-// Facts about the classes of objects that a program met, and about the functions that it ran.
+// Guards on the classes of objects which a program met, and on the functions which it ran.
 //
-// A class is compared by its version tag; when the tag differs, by what its namespaces (those of its MRO) held: a
-// change counts if the program can have seen it. Those are the names that it looked up, special methods, which C code
-// looks up unseen, and, if it may have made instances, all of them. What nobody asked for may change: a counter in the
-// class, an __init__ that somebody wraps later.
+// A class guard compares the version tag first. When the tag differs, the guard compares the namespaces of the classes
+// in the MRO. A change counts only if the program can have seen it. The visible names are the names which the program
+// looked up and the special methods, which C code looks up without a hook. If the program may have created instances,
+// all names are visible. Other names may change, such as a counter in the class or an `__init__` which is wrapped
+// later.
 #pragma once
 
 #include <c10/util/flat_hash_map.h>
@@ -21,7 +22,7 @@ class ClassFacts {
  public:
   struct Type {
     PyRef type, mro;
-    std::vector<size_t> namespaces;  // of the classes of the MRO that can change
+    std::vector<size_t> namespaces;  // of the mutable classes in the MRO
     ska::flat_hash_set<PyObject*> names;
     std::vector<PyRef> kept_names;
     bool makes_instances = false;
@@ -41,17 +42,17 @@ class ClassFacts {
     PyRef function, code, defaults, keyword_defaults;
   };
 
-  // With its bases: methods, descriptors, class attributes. nullptr for a class that cannot change.
+  // Guards the class with its bases: methods, descriptors, class attributes. Returns nullptr for an immutable class.
   Type* type(PyTypeObject* type);
   void name(PyTypeObject* type, PyObject* name);
   void makes_instances(PyTypeObject* type);
-  // The object stays of its class. Told once of each.
+  // Guards the class of the object. Callers report each object once.
   void instance(PyObject* object);
-  // It keeps its attributes in this dictionary.
+  // Guards the identity of the dictionary which holds the object's attributes.
   void dictionary(PyObject* object, PyObject* dict);
-  // No class is registered with this abstract one, or with one derived from it.
+  // Guards the registrations of this abstract class and of classes derived from it: no class is registered.
   void abstract(PyTypeObject* type);
-  // The function stays what it is: its code and its defaults.
+  // Guards the code and the defaults of the function.
   void function(PyObject* function);
 
   bool holds(std::string* why);
@@ -60,20 +61,20 @@ class ClassFacts {
   int visit(visitproc visit, void* arg) const;
   const std::vector<Type>& types() const { return types_; }
   const std::vector<Function>& functions() const { return functions_; }
-  // What the class itself has under this name is told otherwise (an input of the program), or written by the call
-  // before it is read: no fact speaks of it.
+  // Excludes a name of the class itself from the guards: it is an input of the program, or the call writes it before
+  // reading it.
   void elsewhere(PyTypeObject* type, PyObject* name);
-  // Whether a lookup of the name that is a fact may have found it in this very class.
+  // Whether a guarded lookup of the name may have found it in this very class.
   bool speaks_of(PyTypeObject* type, PyObject* name) const;
-  // Names that the facts speak of, and that stand for something else now: (class, name, then, now).
+  // Reports guarded names whose value has changed: (class, name, old value, new value).
   using Changed = std::function<void(PyObject*, PyObject*, PyObject*, PyObject*)>;
   void changed(const Changed& tell) const;
-  // Keeps the chosen ones; instances are held to their classes when those are kept.
+  // Keeps the chosen guards. Instance guards stay when the guards on their classes stay.
   void filter(const std::vector<bool>& types, const std::vector<bool>& functions);
 
  private:
   struct Namespace {
-    PyRef type, contents;  // a copy
+    PyRef type, contents;  // contents: a copy
     uint64_t version;
   };
   struct Name {
@@ -96,18 +97,18 @@ class ClassFacts {
 
   struct TypeTag {
     PyTypeObject* type;
-    unsigned version;  // when the fact was seen to hold; 0: look again
+    unsigned version;  // at the last successful check; 0: the comparison must be repeated
   };
 
   std::vector<Type> types_;
   std::vector<TypeTag> tags_;  // of types_
   std::vector<Instance> instances_;
   std::vector<Dictionary> dictionaries_;
-  std::vector<HeldObject> held_;  // what these two say, an object once
-  size_t held_count_ = 0;         // of their facts
+  std::vector<HeldObject> held_;  // the merged content of instances_ and dictionaries_, one record per object
+  size_t held_count_ = 0;         // number of their guards
   std::vector<Function> functions_;
   std::vector<Abstract> abstracts_;
-  PyRef token_;  // of all registrations, when the abstract classes were looked at
+  PyRef token_;  // the ABC registration token at the time of the recording
   std::vector<Namespace> namespaces_;
   ska::flat_hash_set<Name, NameHash> elsewhere_;
   std::vector<PyRef> kept_;
@@ -115,7 +116,7 @@ class ClassFacts {
   ska::flat_hash_set<PyObject*> known_functions_;
 };
 
-// Whether the name is one that C code looks up of itself.
+// Whether C code looks this name up on its own.
 bool is_special_name(PyObject* name);
 
 }  // namespace cresset::frontend

@@ -7,7 +7,7 @@
 namespace cresset::frontend {
 namespace {
 
-// Of a package, with the separator behind it.
+// The directory of a package, with the separator.
 std::string directory_of(const char* package) {
   const std::string file = utf8(module_attribute(package, "__file__"), "");
   return file.substr(0, file.find_last_of("/\\") + 1);

@@ -1,4 +1,4 @@
-// Whose code a file is: torch's, ours, or the program's.
+// Whether a source file belongs to torch, to cresset, or to the program.
 #pragma once
 
 #include <Python.h>
@@ -7,7 +7,7 @@
 
 namespace cresset::frontend {
 
-// A code object's file within the package ("nn/modules/module.py"); empty when it is elsewhere.
+// The path of a code object's file within the package ("nn/modules/module.py"); empty for other files.
 std::string_view path_in_torch(PyObject* filename);
 std::string_view path_in_cresset(PyObject* filename);
 

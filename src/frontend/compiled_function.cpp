@@ -31,7 +31,7 @@
 namespace cresset::frontend {
 namespace {
 
-// The call's arguments as (tuple, dict); only made when something must be captured or walked.
+// The call's arguments as (tuple, dict), created only when a capture or a traversal needs them.
 struct Packed {
   PyRef args, kwargs;
 };
@@ -97,7 +97,7 @@ bool CompiledFunction::is_call_of(PyObject* module, PyObject* call) const {
 }
 
 struct CompiledFunction::Found {
-  std::shared_ptr<Variant> variant;  // nullptr: none
+  std::shared_ptr<Variant> variant;  // nullptr: no entry serves the call
   CallLeaves leaves;
   c10::SmallVector<int64_t, 32> symbols;
 };
@@ -130,7 +130,7 @@ bool CompiledFunction::find_likely(Variants& among, const CallHints& hints, cons
                                    PyObject* kwargs, Found& found) {
   const CallHints::Likely* known = hints.find(args, kwargs);
   if (known == nullptr) return false;
-  const CallHints::Likely likely = *known;  // checks may run Python code
+  const CallHints::Likely likely = *known;  // a copy, since checks may run Python code
   for (const std::weak_ptr<Variant>& one : likely) {
     std::shared_ptr<Variant> v = one.lock();
     if (v == nullptr || !serves(*v, state, args, kwargs, found, nullptr)) continue;
@@ -142,7 +142,7 @@ bool CompiledFunction::find_likely(Variants& among, const CallHints& hints, cons
   return false;
 }
 
-// Checks may run Python code, and other threads meanwhile: nothing is held on to across one but what is owned.
+// Checks may run Python code and let other threads run, so only owned references are kept across a check.
 CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints, const TorchState& state,
                                                PyObject* args, PyObject* kwargs, std::string* why) {
   Found found;
@@ -172,7 +172,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   variant->state = state;
   variant->modes = modes_now();
   const std::string name = name_of(function_.get());
-  // Not kept: nothing tells such calls apart.
+  // The result is not kept as a cache entry, since no guard could recognize this kind of call.
   const auto run_eagerly = [&](std::string why) {
     turn.give();
     PyErr_Clear();
@@ -187,7 +187,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   if (profile_ != nullptr) profile_->add_varying(varying_.ints);
   try {
     SpecBuilder now(nullptr, options_.evaluate);
-    now.varying_objects = &varying_.objects;  // by their parts, as the variants before have them
+    now.varying_objects = &varying_.objects;  // guarded by parts, as in the existing entries
     const ArgSpec args_now = now.build(args, "args"), kwargs_now = now.build(kwargs, "kwargs");
     worth_.dropped += learn(varying_, variants_, args_now, kwargs_now, options_.evaluate);
     SpecBuilder builder(options_.dynamic ? &varying_.ints : nullptr, options_.evaluate);
@@ -219,7 +219,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   }
   if (variant->rejected != nullptr) rejected_.push_back(std::move(*std::exchange(variant->rejected, nullptr)));
   const bool failed = variant->raised || (!variant->eager_reason.empty() && !result);
-  if (!failed) keep(variant, name);  // after bad input the next call may be good
+  if (!failed) keep(variant, name);  // the next call may have valid input
   return variant;
 }
 
@@ -236,33 +236,33 @@ void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::
       name.c_str(), static_cast<long long>(options_.entry_limit), misses_.worst().c_str());
 }
 
-// Like find(), of one that is to run now: of those that change state one at a time does.
+// find() for an entry which runs now. Calls that change state run one at a time.
 CompiledFunction::Found CompiledFunction::find_in_turn(Variants& among, CallHints& hints, const TorchState& state,
                                                        PyObject* args, PyObject* kwargs, WriteTurn& turn) {
   Found found = find(among, hints, state, args, kwargs, nullptr);
   const auto changes_state = [&] { return found.variant && found.variant->entry && found.variant->changes_state; };
   if (!changes_state() || !turn.take()) return found;
-  found = find(among, hints, state, args, kwargs, nullptr);  // another thread may have changed what this one's was for
+  found = find(among, hints, state, args, kwargs, nullptr);  // another thread may have invalidated the entry
   if (!changes_state()) turn.give();
   return found;
 }
 
-// Where none was found: takes the turn to capture, waiting for the thread that has it, unless that one's capture serves
-// the call. False: that thread goes on capturing.
+// If no entry was found: takes the capture lock, or waits for the thread that holds it, and searches again after each
+// capture. Returns false when the other thread continues to capture.
 bool CompiledFunction::find_or_take(Variants& among, CallHints& hints, const TorchState& state, PyObject* args,
                                     PyObject* kwargs, WriteTurn& turn_to_write, bridge::CaptureTurn& turn,
                                     Found& found) {
   while (found.variant == nullptr && !turn.take()) {
     if (!wait_for(turn)) return false;
-    found = find(among, hints, state, args, kwargs, nullptr);  // made meanwhile?
+    found = find(among, hints, state, args, kwargs, nullptr);  // created by the other thread?
     if (found.variant == nullptr) return true;
-    turn.give();  // before the turn to write: what has that one may wait for this
+    turn.give();  // released first: the holder of the write lock may wait for it
     found = find_in_turn(among, hints, state, args, kwargs, turn_to_write);
   }
   return true;
 }
 
-// The Python objects of the program's results.
+// Runs the program and returns the Python objects of its results.
 std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found, PyObject* frames) {
   std::vector<at::Tensor> results;
   std::optional<c10::InferenceMode> inference;
@@ -292,31 +292,31 @@ std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found, P
   return out;
 }
 
-// Before effects change what leads to them.
+// Runs before the side effects, which may change the paths to these objects.
 static void make_fates(const std::vector<Fate>& fates, Ingredients& with) {
   for (const Fate& fate : fates)
     if (fate.lives_on) make(fate.recipe, with);
 }
 
-// Numbers in state that a thread which captures, or runs eagerly, has changed since they were read: what the piece
-// makes of them is made of what they are now, as long as it serves such.
+// Reads the numbers in state again, because a capturing or eager thread may have changed them since the guards were
+// checked. The segment uses the new numbers if its guards still hold.
 void CompiledFunction::read_again(Found& found, PyObject* args, PyObject* kwargs) const {
   const Variant& variant = *found.variant;
   if (!variant.changes_state || variant.entry->is_small() || is_only_thread()) return;
   using Kind = runtime::SymbolSource::Kind;
   const std::vector<bridge::SymbolBinding>& bindings = variant.entry->symbols();
   for (const bridge::SymbolBinding& binding : bindings)
-    if (binding.source.kind == Kind::Computed) return;  // perhaps of data and of such a number
+    if (binding.source.kind == Kind::Computed) return;  // may depend on data and on a changed number
   Found now;
   if (!serves(*found.variant, TorchState::now(), args, kwargs, now, nullptr)) return;
-  for (size_t i = 0; i < bindings.size(); ++i)  // sizes and elements may be the run's
+  for (size_t i = 0; i < bindings.size(); ++i)  // sizes and elements belong to the finished run
     if (bindings[i].source.kind == Kind::IntArgument) found.symbols[i] = now.symbols[i];
 }
 
-// Piece after piece, to the end of the call. args, kwargs: of the first piece.
+// Runs segments until the end of the call. args, kwargs: of the first segment.
 PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs, size_t& pieces) {
   PyRef held_args, held_kwargs;
-  std::shared_ptr<Point> point;  // where the piece begins; nullptr: the first one
+  std::shared_ptr<Point> point;  // the beginning of the segment; nullptr: the first segment
   for (;; ++pieces) {
     Variant& variant = *found.variant;
     const std::shared_ptr<Variant> held = found.variant;
@@ -334,13 +334,13 @@ PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* a
     try {
       with.tensors = run_entry(variant, found, point != nullptr ? args : nullptr);
     } catch (const bridge::PredictionError& e) {
-      if (released) throw;  // not of operators that such programs consist of
+      if (released) throw;  // their programs contain no operators with predicted sizes
       forget(point != nullptr ? point->successors : variants_, held, e);
       return by_python();
     } catch (const bridge::AssumptionFailed& e) {
       CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
       return by_python();
-    } catch (const c10::Error& e) {  // which the program may catch; and its traceback has the line
+    } catch (const c10::Error& e) {  // the program may catch it, and needs the right line
       if (released || !variant.entry->may_run_again(generator.has_value())) throw;
       if (generator) generator->restore();
       CRESSET_LOG(Recompiles,
@@ -372,7 +372,7 @@ PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* a
   }
 }
 
-// What a piece was to do, by CPython.
+// Runs the code of a segment in CPython.
 PyObject* CompiledFunction::natively(const Point* point, PyRef frames, PyObject* args, PyObject* kwargs) {
   ++(point != nullptr ? live_totals().native_stretches : live_totals().eager_calls);
   const NativeRest rest(*this);
@@ -382,7 +382,7 @@ PyObject* CompiledFunction::natively(const Point* point, PyRef frames, PyObject*
       .release();
 }
 
-// As the program does it: an exception that it raises has what is handled for its context.
+// Performs the operation with the frame's handled exception set, so that it becomes the context of a new exception.
 static PyRef perform_while_handling(const Place& place, PyRef& frames, const Operation& operation) {
   const PyRef exception = PyRef::borrow(handled_in(frames.get()));
   if (exception.get() == Py_None) return perform_at(place, frames, operation);
@@ -393,11 +393,11 @@ static PyRef perform_while_handling(const Place& place, PyRef& frames, const Ope
   return value;
 }
 
-// What follows a break: the operation, natively; then another piece that fits (`next`), or what capturing one, or going
-// on natively, returns.
+// Continues after a graph break. CPython performs the operation. `next` receives the fitting segment; otherwise the
+// result comes from a new capture or from the eager fallback.
 PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTurn& turn_to_write, Found& next,
                               PyRef& args, PyRef& kwargs) {
-  const std::shared_ptr<Point>& point = variant.next.point;  // the caller keeps the variant
+  const std::shared_ptr<Point>& point = variant.next.point;  // the caller keeps the entry
   LateIterators late;
   std::optional<Replay> effects(std::in_place, variant.effects, with);
   PyRef frames = make(variant.next.frames, with);
@@ -412,7 +412,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   variant.after.set();
   next = {};
   with = {};
-  args = kwargs = {};  // what the program has dropped is gone
+  args = kwargs = {};  // releases the objects which the program released
   PyRef value = perform_while_handling(point->place, frames, operation);
   if (value && point->drops_value) value = PyRef::borrow(Py_None);
   operation = {};
@@ -488,8 +488,8 @@ namespace {
 
 thread_local int calls_in_progress = 0;
 
-// Regions of autocast put the cache's switch back as they found it, which may have been during a capture, where it is
-// off.
+// Autocast regions restore the switch of the autocast cache. A region that began during a capture would restore the
+// capture's setting, which is off.
 struct InCall {
   InCall() { ++calls_in_progress; }
   ~InCall() {
@@ -503,7 +503,7 @@ struct InCall {
 
 bool inside_compiled_call() { return calls_in_progress != 0; }
 
-// Of what goes on at every call, but for modules inside of such a function.
+// Warns about permanent eager mode, except for inner modules.
 void CompiledFunction::warn_eager(bool& warned, const std::string& why) const {
   if (warned || calls_in_progress > 1) return;
   warned = true;
@@ -523,7 +523,7 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   const NoNativeRest compiled;
   HANDLE_TH_ERRORS
   if (PyObject* const result = serve(args, nargsf, kwnames)) return result;
-  throw python_error();  // what C++ code has warned of is told with the exception set aside
+  throw python_error();  // reports C++ warnings with the exception saved
   END_HANDLE_TH_ERRORS
 }
 
@@ -581,7 +581,7 @@ PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject
 
 size_t CompiledFunction::how_much_is_known() const { return feedback_.size() + varying_.size() + inference_apart_; }
 
-// Whether a later call can be served by what was captured, or captured otherwise.
+// Records whether the capture produced a usable entry, or feedback for a different capture.
 void CompiledFunction::note_worth(const Variant& variant, size_t known_before) {
   worth_.captured((variant.eager_reason.empty() && !variant.raised) || how_much_is_known() != known_before);
   const bool is_useful = variant.eager_reason.empty() && !variant.raised;
@@ -597,7 +597,7 @@ void CompiledFunction::note_packing() {
   PyErr_Clear();
 }
 
-// Whether calls like those before would go on compiling programs that serve no other.
+// Whether more captures would only compile programs which serve no other call.
 bool CompiledFunction::captures_in_vain() {
   if (options_.fullgraph) return false;
   if (!worth_.rests() && !worth_.exhausted()) return false;
@@ -671,8 +671,8 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
   return result.release();
 }
 
-// A predicted size was wrong before anything was written: the next call captures again, with that operator's sizes
-// pinned.
+// A predicted size was wrong, detected before any write. The next call captures again and specializes the sizes of this
+// operator.
 void CompiledFunction::forget(Variants& among, const std::shared_ptr<Variant>& variant,
                               const bridge::PredictionError& error) {
   bridge::note_unpredictable(error.op());

@@ -1,4 +1,4 @@
-// cresset._C.CompiledFunction: the callable that cresset.compile returns.
+// cresset._C.CompiledFunction: the callable which `cresset.compile` returns.
 #pragma once
 
 #include <Python.h>
@@ -24,21 +24,21 @@ namespace cresset::frontend {
 
 struct CompileOptions {
   bool dynamic = true;
-  bool auto_dynamic = false;  // static first; a size is dynamic once it varied (frontend/shape_profile.h)
+  bool auto_dynamic = false;  // static at first; automatic dynamic sizes once they varied (frontend/shape_profile.h)
   bool fullgraph = false;
-  bool symbolic_numbers = false;  // what is read from integer tensors stays symbolic; with fullgraph it always does
+  bool symbolic_numbers = false;  // numbers read from integer tensors stay symbolic; implied by fullgraph
   driver::Options code;
-  bool evaluate = false;       // by the bytecode evaluator; else traced: run natively on tensors that take notes
-  bool keep_text = false;      // keep the graph's text, for cresset.explain
+  bool evaluate = false;       // by the bytecode evaluator; else traced: run by CPython on recording tensors
+  bool keep_text = false;      // keep the text of the graph, for cresset.explain
   bool keep_rejected = false;  // keep the sizes with which calls raised, for cresset.solve
-  PyRef guard_filter;          // of the user's: which facts to keep (state_facts.h); empty: all
+  PyRef guard_filter;          // the user's filter for guards (state_facts.h); empty: keep all guards
   int64_t entry_limit = 64;
-  int64_t successor_limit = 64;  // of a point between two pieces
+  int64_t successor_limit = 64;  // of a resume point between two graph segments
 };
 
 struct CaptureRequest;
 
-// The callable's state; the Python object holds one.
+// The state of the callable, held by the Python object.
 class CompiledFunction {
  public:
   CompiledFunction(PyObject* function, CompileOptions options)
@@ -48,11 +48,11 @@ class CompiledFunction {
   ~CompiledFunction() { remove_live_function(this); }
   CompiledFunction(const CompiledFunction&) = delete;
 
-  // New reference, or nullptr with an exception set.
+  // Returns a new reference, or nullptr with an exception set.
   PyObject* call(PyObject* const* args, size_t nargsf, PyObject* kwnames);
 
   PyObject* function() const { return function_.get(); }
-  bool is_call_of(PyObject* module, PyObject* call) const;  // whether it is call(module, ...)
+  bool is_call_of(PyObject* module, PyObject* call) const;  // whether the function is call(module, ...)
   InnerModules& inner_modules() { return inner_modules_; }
   void clear_variants();
   const Variants& variants() const { return variants_; }
@@ -60,7 +60,8 @@ class CompiledFunction {
   const std::vector<RejectedSizes>& rejected() const { return rejected_; }
   const CompileOptions& options() const { return options_; }
   const Feedback& feedback() const { return feedback_; }
-  // Nanoseconds that it takes to find the variant that serves such a call, on average; negative when none does.
+  // The average time in nanoseconds of the search for the cache entry which serves this call; negative when no entry
+  // serves it.
   double check_ns(PyObject* args, PyObject* kwargs, int64_t count);
   int visit(visitproc visit, void* arg) const;
 
@@ -70,7 +71,8 @@ class CompiledFunction {
   PyObject* refuse_break(const Variant& variant) const;  // fullgraph=True: sets CaptureError
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   struct Found;
-  // The first of the variants that serves the call, moved to the front. `why`: why the one that served last does not.
+  // Finds the first cache entry which serves the call and moves it to the front. `why` receives the reason why the most
+  // recently used entry does not fit.
   Found find(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
              std::string* why);
   Found find_in_turn(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
@@ -81,10 +83,11 @@ class CompiledFunction {
                    Found& found);
   bool serves(Variant& variant, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
               std::string* why) const;
-  // frames: those that the piece goes on in, and leaves; nullptr: the caller's arguments.
+  // frames: the frames in which the segment continues and which it leaves; nullptr: the segment uses the caller's
+  // arguments.
   std::vector<PyRef> run_entry(Variant& variant, Found& found, PyObject* frames);
   void read_again(Found& found, PyObject* args, PyObject* kwargs) const;
-  // pieces: counted in it.
+  // pieces: incremented for each segment.
   PyObject* run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs, size_t& pieces);
   PyRef go_on(const Variant& variant, Ingredients& with, WriteTurn& turn_to_write, Found& next, PyRef& args,
               PyRef& kwargs);
@@ -94,7 +97,7 @@ class CompiledFunction {
   CaptureRequest request(const ModuleGuards& names, bridge::CaptureTurn& turn);  // names: of parameters
   std::string name() const;
   bool captures_in_vain();
-  void warn_eager(bool& warned, const std::string& why) const;  // once
+  void warn_eager(bool& warned, const std::string& why) const;  // warns once
   size_t how_much_is_known() const;
   void note_worth(const Variant& variant, size_t known_before);
   void note_packing();
@@ -104,14 +107,14 @@ class CompiledFunction {
   // Runs such a call eagerly, from the point on.
   PyObject* run_loop(uint64_t sizes, const Point* point, PyRef frames, PyObject* args, PyObject* kwargs);
   void forget(Variants& among, const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
-  // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.
+  // Runs the call for real and creates a cache entry. `result`: the result of the call; empty with an exception set.
   std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn,
                                    PyRef& result);
   void keep(const std::shared_ptr<Variant>& variant, const std::string& name);
 
   PyRef function_;
   CompileOptions options_;
-  std::unique_ptr<ShapeProfile> profile_;  // made at the first capture, with auto_dynamic
+  std::unique_ptr<ShapeProfile> profile_;  // created at the first capture, with auto_dynamic
   Variants variants_;
   std::vector<RejectedSizes> rejected_;
   Points points_;
@@ -129,12 +132,12 @@ class CompiledFunction {
        warned_race_ = false, warned_anomaly_ = false, warned_gradients_ = false;
 };
 
-// Whether a compiled function is at work on this thread.
+// Whether a compiled function is running on this thread.
 bool inside_compiled_call();
 
 // Adds the type to the module.
 void add_compiled_function_type(PyObject* module);
 PyObject* new_compiled_function(PyObject* function, CompileOptions options);
-CompiledFunction* as_compiled_function(PyObject* object);  // nullptr when it is none
+CompiledFunction* as_compiled_function(PyObject* object);  // nullptr for other objects
 
 }  // namespace cresset::frontend

@@ -56,11 +56,11 @@ PyObject* object_repr(PyObject* self) {
 
 PyObject* get_wrapped(PyObject* self, void*) { return Py_NewRef(((Object*)self)->state->function()); }
 
-// Attributes that the object has not itself are the function's: __name__, __doc__, __signature__, ...
+// Other attributes come from the function: __name__, __doc__, __signature__, ...
 PyObject* object_getattro(PyObject* self, PyObject* name) {
   PyObject* own = PyObject_GenericGetAttr(self, name);
   if (own != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
-  // torch's marks are the function's alone: following them, torch would call what was compiled past us.
+  // torch's marks are hidden, because torch would follow them to the original function and bypass cresset.
   const char* text = PyUnicode_AsUTF8(name);
   if (text != nullptr && std::string_view(text).substr(0, 13) == "_torchdynamo_") return nullptr;
   PyErr_Clear();
@@ -75,7 +75,7 @@ PyObject* get_module(PyObject* self, void*) {
   return PyObject_GetAttrString(((Object*)self)->state->function(), "__module__");
 }
 
-// Copies and pickles are made by Python code: by name where the program finds the object by its name.
+// Python code copies and pickles the object, by name if the program can find the object by its name.
 PyObject* reduce(PyObject* self, PyObject*) {
   PyObject* module = PyImport_ImportModule("cresset._api");
   PyObject* made = module != nullptr ? PyObject_CallMethod(module, "_reduce_function", "O", self) : nullptr;
@@ -118,7 +118,7 @@ PyTypeObject type = make_type();
 void add_compiled_function_type(PyObject* module) {
   if (PyType_Ready(&type) < 0) throw PythonError{};
   Py_INCREF(&type);
-  // Inside another capture a compiled function is as the function itself.
+  // Inside another capture a compiled function acts as its original function.
   cresset_eval_see_through(&type, [](PyObject* object) { return ((Object*)object)->state->function(); });
   PyModule_AddObject(module, "CompiledFunction", (PyObject*)&type);
 }

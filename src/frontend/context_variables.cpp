@@ -13,7 +13,7 @@ struct SetBy {
   int instruction;
 };
 
-// Of the last calls of this thread; few programs have more than a few variables.
+// The last setting call of each variable on this thread. Few programs use more than a few variables.
 std::unordered_map<PyObject*, SetBy>& table() {
   static thread_local auto& calls = *new std::unordered_map<PyObject*, SetBy>;  // not destroyed after Python
   return calls;

@@ -1,13 +1,14 @@
-// Context variables that a piece sets, and has not set back where it must end.
+// Context variables which a graph segment sets and has not reset when it must end.
 #pragma once
 
 #include "frontend/eval/hooks.h"
 
 namespace cresset::frontend {
 
-// The call in progress sets the variable.
+// Records the call in progress, which sets the variable.
 void note_set(PyObject* variable, const CressetActivation& activation, const CressetCall& call);
-// From the next capture on that call is done between two pieces, and what it gives is handed on. Whether that is news.
+// From the next capture on, the call which sets the variable runs between two segments, and its result is an input of
+// the next segment. Returns whether the call was not yet listed.
 bool set_apart(PyObject* variable);
 
 }  // namespace cresset::frontend

@@ -29,13 +29,13 @@
 namespace cresset::frontend {
 namespace {
 
-// Functions that are vouched for, by identity; kept alive, as their addresses are the keys.
+// Functions declared pure, by identity. They are kept alive because their addresses are keys.
 std::unordered_set<PyObject*>& allowed() {
   static std::unordered_set<PyObject*> functions;  // under the GIL
   return functions;
 }
 
-// The piece that is open on this thread, or nullptr.
+// The capture of the open segment on this thread, or nullptr.
 bridge::Capture* open_capture() {
   bridge::Capture* capture = is_capturing() ? bridge::Capture::current() : nullptr;
   return capture != nullptr && !capture->closed() ? capture : nullptr;
@@ -50,7 +50,7 @@ PyObject* list_of(const std::vector<std::string>& texts) {
   return out.release();
 }
 
-// C++ exceptions stop here.
+// Converts C++ exceptions to Python exceptions.
 template <class F>
 PyObject* guarded(F&& f) {
   HANDLE_TH_ERRORS
@@ -69,7 +69,7 @@ PyObject* note_reentrant(PyObject*, PyObject*) {
 
 PyObject* is_compiling(PyObject*, PyObject*) { return PyBool_FromLong(open_capture() != nullptr); }
 
-// Ends the piece here. An error that a deferred operator raises is raised here.
+// Forces a graph break here. A deferred operator's error is raised here.
 PyObject* end_piece(PyObject*, PyObject* reason) {
   return guarded([&]() -> PyObject* {
     bridge::Capture* capture = open_capture();
@@ -103,7 +103,7 @@ PyObject* captured_graph(PyObject*, PyObject*) {
   });
 }
 
-// What later calls will be held to, as far as it is known.
+// The guards of later calls, as far as they are known.
 PyObject* captured_guards(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     std::vector<std::string> out;
@@ -116,10 +116,10 @@ PyObject* captured_guards(PyObject*, PyObject*) {
   });
 }
 
-// ---- A function of which only the functions that it calls are compiled
+// ---- Functions that run in CPython while only their callees are compiled
 
 struct Shallow {
-  PyObject* compiled_callee;         // gives the compiled form of a function, or None
+  PyObject* compiled_callee;         // returns the compiled form of a function, or None
   CressetActivation* own = nullptr;  // the frame of the function itself
 
   static CressetAction enter_frame(void* self, CressetActivation* activation) {
@@ -166,7 +166,7 @@ PyObject* call_shallow(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return result;
 }
 
-// The object with plain numbers for symbolic ones.
+// The object with symbolic numbers replaced by plain numbers.
 PyObject* plain(PyObject*, PyObject* object) {
   return guarded([&] { return without_symbols(PyRef::borrow(object)).release(); });
 }
@@ -176,7 +176,7 @@ PyObject* is_own(PyObject*, PyObject* object) {
   return PyBool_FromLong(session != nullptr && session->is_own(object));
 }
 
-// A size as the graph has it: "s0 + 1". None: no symbol.
+// A size as printed in graphs: "s0 + 1". None: not symbolic.
 PyObject* size_text(PyObject*, PyObject* object) {
   return guarded([&]() -> PyObject* {
     if (!is_symint(object)) return Py_NewRef(Py_None);
@@ -221,7 +221,7 @@ PyObject* computed(PyObject*, PyObject* args) {
   return number ? number.release() : Py_NewRef(Py_None);
 }
 
-// In the middle of a piece it is a call, which may end the piece.
+// Inside a segment the assignment is a call, which may cause a graph break.
 PyObject* assign(PyObject*, PyObject* args) {
   PyObject *owner, *name, *value;
   if (PyArg_ParseTuple(args, "OUO", &owner, &name, &value) == 0) return nullptr;
@@ -246,7 +246,7 @@ PyObject* note_hook(PyObject*, PyObject* args) {
   });
 }
 
-// (builtin, function to be called with symbolic numbers)
+// (builtin, function for calls with symbolic numbers)
 PyObject* set_stand_in(PyObject*, PyObject* args) {
   PyObject *original, *function;
   if (PyArg_ParseTuple(args, "OO!", &original, &PyFunction_Type, &function) == 0) return nullptr;
@@ -254,8 +254,8 @@ PyObject* set_stand_in(PyObject*, PyObject* args) {
   return Py_NewRef(Py_None);
 }
 
-PyObject* awaited = nullptr;              // a dictionary: what marks functions of a module, by its name; under the GIL
-std::array<PyObject*, 16> not_awaited{};  // some names for which it was asked, and has nothing; owned
+PyObject* awaited = nullptr;              // a dictionary: module name -> function that marks; under the GIL
+std::array<PyObject*, 16> not_awaited{};  // a cache of module names without an entry; owned
 
 PyObject* mark_when_met(PyObject*, PyObject* args) {
   PyObject *module, *marks;
@@ -270,7 +270,7 @@ PyObject* allow(PyObject*, PyObject* callable) {
   return Py_NewRef(Py_None);
 }
 
-PyObject* mark(PyObject* module, PyObject* args);  // below, with what they know
+PyObject* mark(PyObject* module, PyObject* args);  // defined below
 PyObject* mark_of(PyObject* module, PyObject* function);
 
 PyMethodDef functions[] = {
@@ -332,7 +332,7 @@ PyMethodDef functions[] = {
 
 namespace {
 
-// What is called in the end: the function of a method, of an instance with a __call__ in Python. Borrowed.
+// The function which a call finally runs: of a method, or the Python `__call__` of an instance. Borrowed.
 PyObject* function_of(PyObject* callable) {
   static PyObject* const call = PyUnicode_InternFromString("__call__");
   if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
@@ -341,14 +341,14 @@ PyObject* function_of(PyObject* callable) {
   return found != nullptr ? found : callable;
 }
 
-// How a function is to be called. Marks stand here, not on the function, which may be torch's or the user's.
+// The mode of a function. Marks are stored here and not on the function, which may belong to torch or to the user.
 struct Mark {
   PyRef function;  // weak
-  PyRef code;      // its own: a function that is given another one is another function
-  PyRef why;       // None: natively; a str: why it is kept out
+  PyRef code;      // a function with other code counts as another function
+  PyRef why;       // None: run in CPython; a str: the reason for disabling
 };
 
-// Under the GIL. By the address of the function, where another one may live by now.
+// Under the GIL. The key is the function's address, which may be reused.
 std::unordered_map<PyObject*, Mark>& marks() {
   static auto& known = *new std::unordered_map<PyObject*, Mark>;
   return known;
@@ -357,7 +357,7 @@ std::unordered_map<PyObject*, Mark>& marks() {
 void forget_marks_of_gone() {
   static size_t most = 1024;
   if (marks().size() < most) return;
-  std::vector<Mark> gone;  // not in the middle of the table: what they hold may run Python code when it dies
+  std::vector<Mark> gone;  // destroyed outside of the table: their destruction may run Python code
   std::erase_if(marks(), [&](auto& known) {
     const bool is_gone = PyWeakref_GetObject(known.second.function.get()) == Py_None;
     if (is_gone) gone.push_back(std::move(known.second));
@@ -378,7 +378,7 @@ PyObject* mark(PyObject*, PyObject* args) {
   });
 }
 
-// Marks the functions of a module before the first of them is called: it need not be imported to be marked.
+// Marks the functions of a module before its first call. Modules need not be imported for marking.
 void meet(PyObject* function) {
   PyObject* const module = ((PyFunctionObject*)function)->func_module;
   if (awaited == nullptr || module == nullptr || !PyUnicode_CheckExact(module)) return;
@@ -395,7 +395,7 @@ void meet(PyObject* function) {
   checked(PyObject_CallNoArgs(marks.get()));
 }
 
-// None, or why it is kept out; nullptr without a mark. Borrowed.
+// None, or the reason for disabling; nullptr without a mark. Borrowed.
 PyObject* own_mark(PyObject* function) {
   const auto found = marks().find(function);
   if (found == marks().end()) return nullptr;
@@ -404,7 +404,7 @@ PyObject* own_mark(PyObject* function) {
   return mark.code.get() == PyFunction_GET_CODE(function) ? mark.why.get() : nullptr;
 }
 
-// Torch's own, in the function's __dict__.
+// torch's own mark, in the function's __dict__.
 bool is_disabled_by_torch(PyObject* function) {
   static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
   PyObject* const attributes = PyFunction_Check(function) ? ((PyFunctionObject*)function)->func_dict : nullptr;
@@ -417,7 +417,7 @@ PyObject* mark_of(PyObject*, PyObject* function) {
   return why != nullptr ? PyTuple_Pack(1, why) : Py_NewRef(Py_None);
 }
 
-// Of torch's own, which it keeps from its own compiler when that is used first.
+// torch disables these optimizer methods when its own compiler is first used; cresset ignores this mark.
 bool is_method_of_optimizers(PyObject* function) {
   PyObject* const module = PyFunction_Check(function) ? ((PyFunctionObject*)function)->func_module : nullptr;
   return module != nullptr && PyUnicode_Check(module) && std::string_view(utf8(module)).starts_with("torch.optim.");

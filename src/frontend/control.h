@@ -1,5 +1,5 @@
-// What a program says to the compiler while it is captured: functions behind cresset.disable, graph_break, comptime and
-// their kin (python/cresset/_control.py).
+// Instructions of a program to the compiler during capture: the functions behind `cresset.disable`, `graph_break`,
+// `comptime` and related functions (python/cresset/_control.py).
 #pragma once
 
 #include <Python.h>
@@ -8,17 +8,17 @@
 
 namespace cresset::frontend {
 
-// How a Python function is to be called while a program is captured, as a table says that is keyed by identity.
+// The treatment of a Python function during capture, from a table keyed by identity.
 enum class CallMode : uint8_t {
   Evaluated,
-  Native,    // in CPython's evaluator, what it reads unseen; operators on tensors are captured
-  Disabled,  // the piece ends, and the function runs for real
+  Native,    // runs in CPython without read hooks; tensor operators are captured
+  Disabled,  // graph break; the function runs for real
 };
 CallMode call_mode(PyObject* callable);
-// Of a disabled one: why, as the user's reason says.
+// The user's reason for disabling the function.
 std::string why_disabled(PyObject* callable);
 
-// A C function that the user vouches for: looks at nothing that changes but its arguments, changes nothing.
+// Whether the user declared the C function pure: it reads only its arguments and has no side effect.
 bool is_allowed(PyObject* callable);
 
 void add_control_functions(PyObject* module);

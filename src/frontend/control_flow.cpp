@@ -16,7 +16,7 @@ constexpr const char* kPart = "cresset.part";
 
 bridge::Capture& capture() { return *bridge::Capture::current(); }
 
-// Whether parts can be recorded here: under the evaluator, in an open piece, not inside of an operator.
+// Whether a subgraph can be captured here: under the evaluator, in an open segment, outside of operators.
 bool possible() {
   const bridge::Capture* open = is_capturing() ? bridge::Capture::current() : nullptr;
   return open != nullptr && !open->closed() && open->recording == 0 && Session::current() != nullptr;
@@ -41,7 +41,7 @@ bridge::GraphPart taken(PyObject* capsule) {
   return std::exchange(*part, {});
 }
 
-// None, and the reason kept, when what is captured does not fit.
+// Returns None and keeps the reason when the captured subgraph does not fit.
 template <class F>
 PyObject* attempt(F&& f) {
   HANDLE_TH_ERRORS
@@ -87,7 +87,7 @@ PyObject* end_part(PyObject*, PyObject* outputs) {
   });
 }
 
-// Whether it had failed before, by what its code does.
+// Returns whether the subgraph had failed before, because of its code.
 PyObject* abandon_part(PyObject*, PyObject* why) {
   return attempt([&] {
     abandon();
@@ -99,14 +99,14 @@ PyObject* abandon_part(PyObject*, PyObject* why) {
   });
 }
 
-// Nothing is decided on the host where that is an error: the branch may have effects.
+// Raises with fullgraph=True: Python must not take the branch, because it may have side effects.
 [[noreturn]] void refuse_to_decide(const std::string& why) {
   set_error("CaptureError", "cresset: fullgraph=True, but the program cannot be captured whole: " + why +
                                 "; remedy: change that line, or drop fullgraph=True to have it decided by Python");
   throw PythonError{};
 }
 
-// The branch on data that follows says why.
+// Adds the reason to the graph break of the following data-dependent branch.
 PyObject* explain_part(PyObject*, PyObject* args) {
   return attempt([&] {
     const char *name = nullptr, *why = nullptr;
@@ -128,7 +128,7 @@ PyObject* add_cond(PyObject*, PyObject* args) {
   });
 }
 
-// (stand-ins for the tensors, in the parts of a loop; what add_while() needs to know of them)
+// (proxy tensors for the carried tensors in the subgraphs of a loop, positions for add_while())
 PyObject* add_carried(PyObject*, PyObject* tensors) {
   return attempt([&] {
     if (!possible()) return PyRef::borrow(Py_None);

@@ -1,4 +1,4 @@
-// What python/cresset/_control_flow.py needs to capture operators of control flow (bridge/control_flow.h).
+// Bindings for python/cresset/_control_flow.py, which captures control-flow operators (bridge/control_flow.h).
 #pragma once
 
 #include <Python.h>

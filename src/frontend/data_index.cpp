@@ -13,7 +13,7 @@
 namespace cresset::frontend {
 namespace {
 
-// To torch, booleans and bytes are masks.
+// torch treats booleans and bytes as masks.
 bool is_number_of_data(PyObject* index) {
   if (!is_exact_tensor(index)) return false;
   const at::Tensor& tensor = tensor_of(index);
@@ -38,7 +38,7 @@ PyRef number_of_data(bridge::Capture& capture, PyObject* index) {
   bridge::TraceTensor& trace = *bridge::TraceTensor::from(tensor_of(index));
   if (trace.settled()) return PyRef::borrow(index);
   capture.set_location();
-  // No decision is taken on it, on its sign, say.
+  // No decision inspects the number or its sign here, so the number needs no guard.
   const bool before = std::exchange(capture.symbolic_numbers, true);
   const bool as_guards = std::exchange(capture.pins_given_numbers, false);
   const auto numbers = capture.symbolic_elements(capture.value_of(trace));

@@ -1,13 +1,13 @@
-// Whether a program notices when an object dies.
+// Whether a program can observe the death of an object.
 #pragma once
 
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 
-// Classes, functions and modules are not what anybody watches dying.
+// Returns false for classes, functions and modules, whose deaths programs do not observe.
 bool may_be_watched(PyObject* object);
-// One that may be, and has weak references to it.
+// Whether the object may be watched and has weak references to it.
 bool is_watched_weakly(PyObject* object);
 
 }  // namespace cresset::frontend

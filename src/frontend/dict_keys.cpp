@@ -8,13 +8,13 @@
 #include "frontend/items.h"
 
 #if PY_VERSION_HEX >= 0x030D0000
-// Exported as before; only its declaration is internal now.
+// The function is still exported, but its declaration is internal now.
 extern "C" PyAPI_FUNC(int) _PyDict_SetItem_KnownHash(PyObject* dict, PyObject* key, PyObject* value, Py_hash_t hash);
 #endif
 
 namespace cresset::frontend {
 
-// torch's own has no effects.
+// torch's own hash functions have no side effects.
 static bool is_of_torch(PyObject* key) {
   static PyObject* const name = PyUnicode_InternFromString("__hash__");
   PyObject* const hash = _PyType_Lookup(Py_TYPE(key), name);  // a function
@@ -37,7 +37,7 @@ bool has_keys_that_ask(PyObject* object) {
   return false;
 }
 
-// nullptr, nullptr: it is not there.
+// (nullptr, nullptr): no entry.
 static std::pair<PyObject*, PyObject*> entry_of(PyObject* dict, PyObject* wanted) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
@@ -70,7 +70,7 @@ bool EntriesInOrder::next(PyObject** key, PyObject** value) {
   return *value != nullptr;
 }
 
-// In the entry of this very key, with the hash that it has.
+// Replaces the value in the entry of this very key, without hashing the key.
 static bool exchanged(PyObject* dict, PyObject* wanted, PyObject* now) {
   PyObject **key, **value;
   for (Py_ssize_t i = 0; cresset_eval_dict_entry(dict, i, &key, &value) > 0; ++i) {
@@ -87,8 +87,8 @@ void put_under(PyObject* dict, PyObject* key, PyObject* value) {
   if (!asks || !exchanged(dict, key, value)) set_item(dict, key, value);
 }
 
-// Copying an OrderedDict asks each key for its hash. One that the program would be asked for is filed under its
-// address, since it is only found by identity.
+// Copying an OrderedDict would hash each key. A key whose hash is program code is stored under the hash of its address,
+// since it is only looked up by identity.
 PyRef copy_of_dict(PyObject* dict) {
   if (!PyODict_Check(dict)) return checked(PyDict_Copy(dict));
   PyRef copy = checked(PyDict_New());

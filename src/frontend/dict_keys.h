@@ -1,39 +1,38 @@
-// Entries of dictionaries whose keys a function of the program hashes or compares: they are found by the key that lies
-// there, and the program, which would notice, is not asked.
+// Dictionary entries whose keys are hashed or compared by a Python function of the program. The functions here find an
+// entry by the identity of its stored key, so that the program's function is not called.
 #pragma once
 
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
 
-// Whether looking for such a key runs code of the program's.
+// Whether a lookup of this key runs code of the program.
 bool asks_program(PyObject* key);
-// Whether it is a dictionary with one.
+// Whether the object is a dictionary with at least one key of this kind.
 bool has_keys_that_ask(PyObject* object);
-// What the dictionary holds under the key: under this very object where the program would be asked. Borrowed; nullptr:
-// nothing.
+// The value under the key. Keys which would call the program are compared by identity. Borrowed; nullptr: no entry.
 PyObject* value_under(PyObject* dict, PyObject* key);
-// The key that lies there: this very one, or else the only one with that value. Borrowed; nullptr: there is none, or
-// there are several.
+// The stored key: this very object, or else the only key with this value. Borrowed; nullptr: no key or several keys
+// match.
 PyObject* key_there(PyObject* dict, PyObject* key, PyObject* value);
-// As set_item(), which it is for all other keys. One that is not there yet is hashed once more.
+// Equals set_item() for ordinary keys. A new key which calls the program is hashed once more.
 void put_under(PyObject* dict, PyObject* key, PyObject* value);
-// A dictionary of the same entries, an ordered one's in its order.
+// Copies the dictionary; an OrderedDict keeps its order.
 PyRef copy_of_dict(PyObject* dict);
-// Its entries in the order in which the program sees them, which an OrderedDict's table does not have.
+// Iterates over the entries in the order which the program sees. The hash table of an OrderedDict has another order.
 class EntriesInOrder {
  public:
   explicit EntriesInOrder(PyObject* dict) : dict_(dict) {
     if (PyODict_Check(dict)) keys_ = keys_in_order(dict);
   }
-  bool next(PyObject** key, PyObject** value);  // borrowed; the dictionary stays as it is
+  bool next(PyObject** key, PyObject** value);  // borrowed; the dictionary must not change
 
  private:
   PyObject* dict_;
   Py_ssize_t at_ = 0;
   PyRef keys_;  // of an OrderedDict
 };
-// Whether two sets hold the same, such items by identity.
+// Whether two sets hold the same items. Items which would call the program are compared by identity.
 bool same_items_asking_nobody(PyObject* set, PyObject* other);
 bool holds_such_items(PyObject* set);
 

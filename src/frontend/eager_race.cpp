@@ -7,10 +7,10 @@
 namespace cresset::frontend {
 namespace {
 
-// A call in fewer pieces is as good as its kernels.
+// With fewer segments, the cost of a call is dominated by its kernels.
 using threshold::kManyPieces;
-// By then each outcome of the program's decisions has its piece, if it will ever have one. Calls are timed in turns,
-// since sizes may differ between calls.
+// After kWarm calls, every outcome of the program's decisions should have its segment. Compiled and eager calls
+// alternate, since sizes may differ between calls.
 using threshold::kWarm, threshold::kPairs, threshold::kFirstRest, threshold::kLongestEager, threshold::kUntilNext;
 
 int64_t since(EagerRace::Clock::time_point start) {
@@ -40,7 +40,7 @@ void EagerRace::ran(size_t pieces, bool natively, std::optional<Clock::time_poin
 }
 
 bool EagerRace::ran_eagerly(std::optional<Clock::time_point> start) {
-  if (!start || calls_ <= kWarm) return false;  // at rest
+  if (!start || calls_ <= kWarm) return false;  // tuning rests
   eager_ns_ = std::min(eager_ns_, since(*start));
   if (++eager_calls_ < kPairs) return false;
   const bool is_slower = compiled_ns_ > eager_ns_ + eager_ns_ / 2;

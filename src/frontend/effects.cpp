@@ -14,8 +14,9 @@
 
 namespace cresset::frontend {
 
-// Of items and cells: a later write to the same place comes before anybody else sees them. Parameters of a module, say,
-// that torch.func.functional_call exchanges and puts back. The order of a dictionary's keys is not theirs to change.
+// Applies to item and cell writes: a later write to the same place happens before any other reader sees the first
+// value. An example is the parameters of a module, which `torch.func.functional_call` exchanges and restores. The order
+// of dictionary keys is unaffected, because both writes target an existing key.
 void drop_replaced(std::vector<Write>& writes) {
   std::vector<bool> replaced(writes.size(), false);
   std::map<std::pair<PyObject*, std::string_view>, size_t> last;
@@ -27,7 +28,7 @@ void drop_replaced(std::vector<Write>& writes) {
       const std::string_view key = write.kind == Write::Kind::Item ? utf8(write.key.get()) : "";
       const auto [at, first] = last.try_emplace({write.owner.get(), key}, i);
       if (!first) replaced[std::exchange(at->second, i)] = true;
-    } else {  // it may look at what is there
+    } else {  // it may read the earlier values
       auto end = of_owner;
       while (end != last.end() && end->first.first == write.owner.get()) ++end;
       last.erase(of_owner, end);
@@ -47,7 +48,7 @@ std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Writ
         "a value that is written to a " + std::string(Py_TYPE(write.owner.get())->tp_name) +
         (write.key && PyUnicode_Check(write.key.get()) ? "[" + key_text(write.key.get()) + "]" : "");
     if (write.kind == Write::Kind::Item)
-      effect.key = without_symbols(write.key);  // which was pinned when it was looked up
+      effect.key = without_symbols(write.key);  // the number was specialized at the lookup
     for (const PyRef& value : write.values) effect.values.push_back(builder.build(value.get(), name));
     out.push_back(std::move(effect));
   }
@@ -104,7 +105,7 @@ void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& val
 
 }  // namespace
 
-// Of types of C's own that keep attributes in another way.
+// C types with their own attribute storage.
 static bool has_own_way(PyObject* owner) {
   static auto* const thread_local_type = (PyTypeObject*)module_attribute("_thread", "_local");
   return PyModule_Check(owner) || Py_IS_TYPE(owner, thread_local_type);
@@ -121,7 +122,7 @@ PyRef held_attribute(PyObject* owner, PyObject* name) {
 }
 
 void set_attribute(PyObject* owner, PyObject* name, PyObject* value) {
-  // A setter in Python was evaluated: what it wrote is an effect of its own.
+  // A Python setter was evaluated during capture, so its writes are recorded as separate side effects.
   if (PyType_Check(owner)) return check(PyType_Type.tp_setattro(owner, name, value));
   check(has_own_way(owner) ? PyObject_SetAttr(owner, name, value) : PyObject_GenericSetAttr(owner, name, value));
 }
@@ -177,7 +178,7 @@ void take_symbols_out(const std::vector<Write>& writes, const std::vector<PyRef>
       const PyRef plain = without_symbols(value);
       if (plain.get() != value.get()) replace_written(write, value.get(), plain.get());
     }
-  for (const Write& write : writes)  // what they held was taken out of them
+  for (const Write& write : writes)  // earlier symbolic contents of the written containers
     if (write.kind != Write::Kind::Attribute && write.kind != Write::Kind::Cell) without_symbols(write.owner);
   for (const PyRef& held : unseen) without_symbols(held);
   PyErr_Clear();

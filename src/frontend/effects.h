@@ -1,4 +1,4 @@
-// Writes to objects that were there before the call, as later calls repeat them.
+// Side effects on objects which existed before the call, as later calls replay them.
 #pragma once
 
 #include <vector>
@@ -17,31 +17,32 @@ struct Effect {
   int operation = 0;
 };
 
-// Writes that have no effect are gone, with the values that they keep.
+// Removes writes which a later write overwrites, with the values which they hold.
 void drop_replaced(std::vector<Write>& writes);
 
-// Throws UnsupportedResult when a value has no recipe.
+// Throws UnsupportedResult when a value cannot be reconstructed.
 std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Write>& writes);
 
-// Whether its owner is none of the arguments.
+// Whether the owner of the effect is not among the arguments.
 bool is_of_state(const Effect& effect);
 
-// The values that were written are plain numbers from now on, and what they were written into holds such: likewise
-// `unseen`, which no write speaks of.
+// Replaces symbolic numbers in the written values, in the containers which hold them, and in the objects of `unseen`.
+// `unseen` lists objects which changed without a recorded write.
 void take_symbols_out(const std::vector<Write>& writes, const std::vector<PyRef>& unseen);
 
-// Repeats them in order. None runs Python code of the user's, unless a value's own comparison or hash is Python.
+// Replays the side effects in order. No user code runs, except Python comparison and hash functions of the values.
 void replay(const std::vector<Effect>& effects, Ingredients& with);
 
 int visit(const Effect& effect, visitproc visit, void* arg);
 
-// A name of one of torch's modules, which its code has put back when an exception passed: how deep transforms are.
+// Whether the write sets a global of a torch module, for example the depth of transforms. torch's code restores the
+// global when an exception passes.
 bool is_counter_of_torch(const Write& write);
 
-// What a write of an attribute has left with its owner itself, asked for by C code alone: of one that a descriptor in
-// Python keeps, nothing. Empty, perhaps with an exception: there is none.
+// The value which an attribute write stored in its owner, read by C code alone. Returns nothing for an attribute which
+// a Python descriptor stores. Empty, perhaps with an exception set: no value.
 PyRef held_attribute(PyObject* owner, PyObject* name);
-// Likewise: no setter of the program's runs.
+// Sets an attribute without calling a setter of the program.
 void set_attribute(PyObject* owner, PyObject* name, PyObject* value);
 
 }  // namespace cresset::frontend

@@ -28,36 +28,36 @@ namespace {
 
 struct Consumer {
   PyObject* function;
-  Py_ssize_t at;  // which argument's items it takes; -1: it is replaced whatever it is called with
+  Py_ssize_t at;  // index of the consumed argument; -1: always replaced
 };
-// Under the GIL; kept for good.
+// Under the GIL; entries are kept for the whole process.
 std::unordered_map<PyObject*, Consumer> consumers;
 std::unordered_map<PyObject*, PyObject*> iterators;  // by the builtin class
-// Of itertools: functions that give a generator, called with so many arguments, and by these names.
+// itertools functions whose polyfill is a generator, with the permitted numbers and names of arguments.
 struct Looped {
   PyObject* function;
   Py_ssize_t least, most;
   PyObject* names;
 };
-std::unordered_map<const void*, Looped> looped;        // by the class, or by the definition of a method of one
-std::unordered_map<PyObject*, PyObject*> for_symbols;  // what is called in the place of a builtin
-// What a form is evaluated for: symbolic numbers among the arguments, in lists, too; anything, where sizes of its
-// tensors are what the C code asks for; symbolic numbers that are arguments themselves, and tensors with sizes that
-// only data has; tensors without dimensions in the place of factors, which the C code would read.
+std::unordered_map<const void*, Looped> looped;        // by the class, or by the definition of its method
+std::unordered_map<PyObject*, PyObject*> for_symbols;  // replacements of builtins
+// The condition for a decomposition. Symbols: symbolic numbers among the arguments or in lists. Always: the C code asks
+// for the sizes of its tensors. Data: symbolic arguments outside of lists, or tensors with data-dependent sizes.
+// Factors: 0-dimensional tensors as factors, which the C code would read.
 enum class When : uint8_t { Symbols, Always, Data, Factors, SymbolsOrFactors };
 struct Form {
-  PyObject* function = nullptr;  // nullptr: in a module that was not imported yet
+  PyObject* function = nullptr;  // nullptr: in a module that is not imported yet
   PyObject* module = nullptr;    // its name
   When when = When::Symbols;
-  bool varied = false;  // only where numbers have varied, or are sizes: fixed ones have faster code
+  bool varied = false;  // only for numbers which have varied and for sizes: constants have faster code
 };
 std::unordered_map<PyObject*, Form> forms;  // for symbolic numbers, by the C function
-// Those among them that are methods, by what a call of one through its object has in common with the descriptor.
+// Methods among them, by the definition that a bound method shares with its descriptor.
 std::unordered_map<const PyMethodDef*, PyObject*> form_methods;
-thread_local std::unordered_set<std::string> presumed;  // symbols' sources, in the piece that is captured
+thread_local std::unordered_set<std::string> presumed;  // sources of symbols in the captured segment
 
-// A method of a number or of a class of numbers: it says NotImplemented, or raises, of a symbolic number, which its
-// call by the program would not.
+// A method of a number or of a number class. It returns NotImplemented or raises for a symbolic number, unlike the same
+// call in the program.
 bool is_method_of_numbers(PyObject* function) {
   const auto is_class = [](PyObject* type) {
     return type == (PyObject*)&PyLong_Type || type == (PyObject*)&PyFloat_Type || type == (PyObject*)&PyBool_Type;
@@ -69,7 +69,7 @@ bool is_method_of_numbers(PyObject* function) {
   return is_descriptor && is_class((PyObject*)PyDescr_TYPE(function));
 }
 
-// Functions whose calls are to be seen: of the program, methods of its containers, and of numbers.
+// Functions whose calls must be evaluated: of the program, methods of its containers, methods of numbers.
 bool is_of_program(PyObject* function) {
   if (PyMethod_Check(function)) return PyFunction_Check(PyMethod_GET_FUNCTION(function));
   if (is_c_function(function)) {
@@ -85,7 +85,7 @@ bool has_method(PyTypeObject* type, const char* name) {
   return found != nullptr && PyFunction_Check(found);
 }
 
-// map(f, a, b), filter(f, a), zip(a, b): what they hold; empty for others, and of a strict zip.
+// map(f, a, b), filter(f, a), zip(a, b): their arguments. Empty for other objects and for a strict zip.
 PyRef held_by_builtin(PyObject* values) {
   if (!Py_IS_TYPE(values, &PyMap_Type) && !Py_IS_TYPE(values, &PyFilter_Type) && !Py_IS_TYPE(values, &PyZip_Type))
     return {};
@@ -94,7 +94,7 @@ PyRef held_by_builtin(PyObject* values) {
   return PyRef::borrow(PyTuple_GET_ITEM(reduced.get(), 1));
 }
 
-// Whether C code that takes its items runs code of the program: which may be looked at in between.
+// Whether C code that iterates over the object runs code of the program, where a graph break may occur.
 bool runs_program(PyObject* values) {
   if (PyGen_CheckExact(values)) return true;
   PyTypeObject* const type = Py_TYPE(values);
@@ -106,7 +106,7 @@ bool runs_program(PyObject* values) {
     return calls || std::any_of(parts, parts + PyTuple_GET_SIZE(held.get()), &runs_program);
   }
   if (!is_heap_type(type) || is_container(values) || is_tensor(values)) return false;
-  // One that is asked for its length, or for keys, is left alone: it is asked by C code only.
+  // Objects with a length or with keys are excluded: C code may call these methods.
   if (has_method(type, "__len__") || has_method(type, "__length_hint__") || has_method(type, "keys")) return false;
   return has_method(type, "__next__") || has_method(type, "__iter__");
 }
@@ -117,8 +117,8 @@ PyObject* keyword(const CressetCall& call, std::string_view name) {
   return nullptr;
 }
 
-// Whether sum() would take a list or a tuple for other things, because symbols are among them: numbers of numpy's,
-// whose operators are C code, and floats from CPython 3.12 on, which keeps what their rounding loses.
+// Whether sum() would treat a list or tuple differently because of symbols. This holds for numpy numbers, whose
+// operators are C code. It also holds for floats from CPython 3.12 on, which use compensated summation.
 bool sums_symbols(const CressetCall& call) {
   static PyObject* const sum = module_attribute("builtins", "sum");
   PyObject* const items = call.args[0];
@@ -140,8 +140,7 @@ bool always_replaced(const CressetCall& call) {
   return found != consumers.end() && found->second.at < 0;
 }
 
-// max(padding, 0), any(flags): of tensors whose numbers are known when the call begins, so that no decision ends a
-// piece.
+// max(padding, 0), any(flags) on tensors whose values are known when the call begins: no decision causes a graph break.
 bool decides_on_given(const CressetCall& call, PyObject* function) {
   const auto equivalent = [](const char* name) { return module_attribute("cresset._equivalents", name); };
   static PyObject* const deciding[] = {equivalent("max_of"), equivalent("min_of"), equivalent("any_of"),
@@ -171,7 +170,7 @@ PyObject* consumer_for(const CressetCall& call) {
   if (call.nargs <= consumer.at) return nullptr;
   if (consumer.at == 1 && PyType_IsSubtype(Py_TYPE(callable), &PyMethodDescr_Type) &&
       (PyObject*)Py_TYPE(call.args[0]) != (PyObject*)PyDescr_TYPE(callable))
-    return nullptr;  // of a subclass
+    return nullptr;  // the object belongs to a subclass
   if (runs_program(call.args[consumer.at]) || sums_symbols(call) || decides_on_given(call, consumer.function))
     return consumer.function;
   PyObject* const first = call.args[0];
@@ -182,7 +181,7 @@ PyObject* consumer_for(const CressetCall& call) {
   return callable == reduce && is_of_program(first) ? consumer.function : nullptr;
 }
 
-// Whether a class says in Python what one of these methods gives. object's __str__ asks for the repr.
+// Whether the class implements the method in Python. object.__str__ calls __repr__.
 bool has_text_of(PyTypeObject* type, bool of_str) {
   static PyObject* const name = PyUnicode_InternFromString("__str__");
   if (!is_heap_type(type)) return false;
@@ -191,7 +190,7 @@ bool has_text_of(PyTypeObject* type, bool of_str) {
          (_PyType_Lookup(type, name) == _PyType_Lookup(&PyBaseObject_Type, name) && has_method(type, "__repr__"));
 }
 
-// str(thing) and repr(thing), where the thing's class says in Python what they are.
+// str(thing) and repr(thing) where the class of `thing` implements them in Python.
 PyObject* text_maker_for(const CressetCall& call) {
   static PyObject* const repr = module_attribute("builtins", "repr");
   const bool of_str = call.callable == (PyObject*)&PyUnicode_Type;
@@ -204,7 +203,7 @@ PyObject* text_maker_for(const CressetCall& call) {
   return has_text_of(Py_TYPE(thing), of_str) ? (of_str ? str_of : repr_of) : nullptr;
 }
 
-// The instruction behind the call in progress, and its operand; opcode -1: it is no plain call, or the last one.
+// The instruction after the call in progress, with its operand. opcode -1: not a plain call, or the last instruction.
 struct Instruction {
   int opcode, operand;
 };
@@ -218,8 +217,8 @@ Instruction behind(const CressetActivation& activation) {
   return next < count ? Instruction{units[2 * next], units[2 * next + 1]} : Instruction{-1, 0};
 }
 
-// Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator; or handed to a
-// callable that `takes` it as such an argument.
+// Whether only the evaluator iterates over the result of the call in progress, immediately. Also true if the result is
+// passed to a callable for which `takes` holds.
 template <class Takes>
 bool is_iterated(const CressetActivation& activation, Takes&& takes) {
   const auto [opcode, operand] = behind(activation);
@@ -245,7 +244,7 @@ bool is_consumed(PyObject* callable, Py_ssize_t at) {
 }
 bool is_only_iterated(const CressetActivation& activation) { return is_iterated(activation, is_consumed); }
 
-// Nobody sees where a range of several steps ends.
+// Whether the end value of a range with a step is never visible.
 bool is_only_counted(const CressetActivation& activation) {
   static PyObject* const length = module_attribute("builtins", "len");
   return is_iterated(activation, [](PyObject* callable, Py_ssize_t at) {
@@ -269,12 +268,12 @@ const Looped* looped_for(PyObject* callable) {
   const void* const by = is_c_function(callable) ? (const void*)((PyCFunctionObject*)callable)->m_ml : callable;
   const auto found = looped.find(by);
   if (found == looped.end()) return nullptr;
-  // A subclass has chain.from_iterable, too.
+  // A subclass inherits chain.from_iterable.
   return is_c_function(callable) && looped.find(PyCFunction_GET_SELF(callable)) == looped.end() ? nullptr
                                                                                                 : &found->second;
 }
 
-// The value of this call, without a guard; 0 where there is none.
+// The value in this call, without a guard; 0 if unknown.
 int64_t hint_of(PyObject* number) {
   if (!is_symint(number)) {
     const long long value = PyLong_AsLongLong(number);
@@ -284,7 +283,7 @@ int64_t hint_of(PyObject* number) {
   return node != nullptr ? node->env()->hint(node->expr()).value_or(0) : 0;
 }
 
-// range(n), in the head of a loop that was of other lengths before.
+// range(n) in the head of a loop which had other lengths before.
 bool is_range_of_many_lengths(const CressetActivation& activation, const CressetCall& call) {
   const auto is_int = [](PyObject* number) { return PyLong_CheckExact(number) || is_symint(number); };
   if (call.kwnames != nullptr || !std::all_of(call.args, call.args + call.nargs, is_int)) return false;
@@ -295,7 +294,8 @@ bool is_range_of_many_lengths(const CressetActivation& activation, const Cresset
   return is_of_many_lengths(activation, (last - first + step - (step > 0 ? 1 : -1)) / step);
 }
 
-// Of itertools, in the head of a loop: a frame keeps its place over a break, and calls functions of the program.
+// itertools functions in the head of a loop: a frame keeps its position over a graph break and can call functions of
+// the program.
 PyObject* loop_for(const CressetActivation& activation, const CressetCall& call) {
   const Looped* const found = looped.empty() ? nullptr : looped_for(call.callable);
   if (found == nullptr || call.nargs > found->most || cresset_hides_frames_of(activation.code)) return nullptr;
@@ -312,7 +312,7 @@ PyObject* loop_for(const CressetActivation& activation, const CressetCall& call)
   return runs && is_only_iterated(activation) ? found->function : nullptr;
 }
 
-// Made of ints alone that are taken to vary before they have.
+// Whether the number depends only on ints that are symbols before they have varied.
 bool is_presumed(PyObject* number) {
   const auto* node = dynamic_cast<const bridge::SymNode*>(node_of(number).get());
   if (node == nullptr || presumed.empty() || node->expr() == sym::ExprId{}) return false;
@@ -324,7 +324,7 @@ bool is_presumed(PyObject* number) {
   });
 }
 
-// Whether one of the arguments is a symbolic number, or a list or a tuple that holds one.
+// Whether an argument is a symbolic number, or a list or tuple which contains a symbolic number.
 bool is_given_symbols(const CressetCall& call, bool varied) {
   const auto counts = [&](PyObject* o) { return is_symbolic_number(o) && !(varied && is_presumed(o)); };
   const Py_ssize_t count = cresset_count_arguments(&call);
@@ -336,14 +336,14 @@ bool is_given_symbols(const CressetCall& call, bool varied) {
 }
 
 bool has_size_of_data(const at::Tensor& tensor) {
-  if (tensor.is_nested()) return false;  // has none
+  if (tensor.is_nested()) return false;  // has no sizes
   const auto sizes = tensor.sym_sizes();
   return std::any_of(sizes.begin(), sizes.end(), [](const c10::SymInt& size) {
     return size.is_heap_allocated() && !size.toSymNodeImplUnowned()->has_hint();
   });
 }
 
-// Whether one of the arguments is a symbolic number, or a tensor with a size that only data has.
+// Whether an argument is a symbolic number or a tensor with a data-dependent size.
 bool is_given_data(const CressetCall& call) {
   const Py_ssize_t count = cresset_count_arguments(&call);
   return std::any_of(call.args, call.args + count, [](PyObject* arg) {
@@ -351,7 +351,8 @@ bool is_given_data(const CressetCall& call) {
   });
 }
 
-// Whether a factor, which has a name in all such calls, is a tensor that is taken for a number. Derivatives end at one.
+// Whether a factor, always a keyword argument, is a tensor used as a number. Tensors with gradients are excluded,
+// because the number would cut the derivative.
 bool is_given_factors(const CressetCall& call) {
   if (call.kwnames == nullptr || inside_transform()) return false;
   for (Py_ssize_t k = 0; k < cresset_count_named(&call); ++k) {
@@ -381,7 +382,7 @@ bool is_wanted(const Form& form, const CressetCall& call) {
   return false;
 }
 
-// Whether a Python function has these parameters; what it does not have is the C function's to do, or to refuse.
+// Whether a Python function accepts these arguments. Otherwise the C function handles or rejects them.
 bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self) {
   const auto* code = (const PyCodeObject*)PyFunction_GET_CODE(function);
   PyObject* const defaults = PyFunction_GET_DEFAULTS(function);
@@ -403,7 +404,7 @@ bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self
   return std::all_of(known.begin(), known.begin() + code->co_argcount - optional, [](bool is) { return is; });
 }
 
-// Iterators of C's that call such a method: it is called by a function of Python's.
+// C iterators that call a number method: a Python function calls the method instead.
 PyObject* caller_for(const CressetCall& call) {
   static const std::array<std::pair<PyObject*, PyObject*>, 4> callers{{
       {(PyObject*)&PyMap_Type, module_attribute("cresset._equivalents", "map_by_call")},
@@ -420,7 +421,7 @@ PyObject* caller_for(const CressetCall& call) {
   return nullptr;
 }
 
-// The form of a function, where it is for such arguments.
+// The decomposition of a function, if it applies to these arguments.
 const Form* form_for(PyObject* original, const CressetCall& call) {
   const auto found = forms.find(original);
   return found != forms.end() && is_wanted(found->second, call) ? &found->second : nullptr;
@@ -433,15 +434,14 @@ void note_form(PyObject* original) {
   note_special_call(((PyMethodDescrObject*)original)->d_method);
 }
 
-// A method of a tensor that was taken from it before it is called: its descriptor, where there is a form of it. Asked
-// at every call of C code.
+// The descriptor of a bound tensor method, if it has a decomposition. Runs at every call of C code.
 PyObject* descriptor_of(PyObject* callable) {
   if (!is_c_function(callable)) return nullptr;
   PyObject* const self = PyCFunction_GET_SELF(callable);
   if (self == nullptr || !is_tensor(self)) return nullptr;
   const auto found = form_methods.find(((PyCFunctionObject*)callable)->m_ml);
   if (found == form_methods.end()) return nullptr;
-  // What a subclass has in its place is not to be passed by.
+  // An override in a subclass must not be bypassed.
   PyObject* const here = _PyType_Lookup(Py_TYPE(self), PyDescr_NAME(found->second));
   return here == found->second ? here : nullptr;
 }
@@ -451,9 +451,10 @@ PyObject* descriptor_of(PyObject* callable) {
 PyObject* source_of_script(PyObject* callable) {
   static PyObject* const type = private_attribute("torch._C", "ScriptFunction");
   if (!Py_IS_TYPE(callable, (PyTypeObject*)type)) return nullptr;
-  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_inline");  // where torch leaves it
+  // torch's name for the original function
+  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_inline");
   const PyRef source = PyRef::steal(PyObject_GetAttr(callable, name));
-  if (!source) PyErr_Clear();  // it was traced
+  if (!source) PyErr_Clear();  // made by tracing
   return source && PyFunction_Check(source.get()) ? source.get() : nullptr;
 }
 
@@ -477,13 +478,14 @@ PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& c
 }
 
 void call_for_symbols(PyObject* original, PyObject* function) {
-  for_symbols[Py_NewRef(original)] = Py_NewRef(function);  // kept for good
+  for_symbols[Py_NewRef(original)] = Py_NewRef(function);  // kept for the whole process
 }
 
 PyObject* stand_in_of(const CressetActivation& activation, const CressetCall& call) {
   const auto found = for_symbols.find(call.callable);
   if (found == for_symbols.end()) return nullptr;
-  if ((PyObject*)activation.code == PyFunction_GET_CODE(found->second)) return nullptr;  // which calls the original
+  // the replacement calls the original
+  if ((PyObject*)activation.code == PyFunction_GET_CODE(found->second)) return nullptr;
   if (call.callable != (PyObject*)&PyRange_Type) return found->second;
   if (!std::any_of(call.args, call.args + call.nargs, is_symint)) return nullptr;
   const bool raises = call.nargs == 3 && PyLong_CheckExact(call.args[2]) && PyObject_IsTrue(call.args[2]) == 0;
@@ -502,7 +504,7 @@ PyRef rows_of(const CressetActivation& activation, PyObject* tensor) {
 }
 
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
-  // sorted() in place of sorted() calls it with a method of a list of its own, add_note() itself what it stands for.
+  // The polyfill of sorted() calls sorted() with a list method, and the polyfill of add_note() calls the original.
   if (cresset_hides_frames_of(activation.code) && (call.kwnames != nullptr || always_replaced(call))) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
   if (PyObject* function = text_maker_for(call)) return function;
@@ -530,12 +532,12 @@ PyObject* formatter_of(const CressetOperator& op) {
   if (op.operation == 'r') return has_text_of(type, /*of_str=*/false) ? of_repr : nullptr;
   if (op.operation == 0 && has_method(type, "__format__")) return by_class;
   if (op.operation == 0 && _PyType_Lookup(type, name) != _PyType_Lookup(&PyBaseObject_Type, name)) return nullptr;
-  const bool takes_spec = op.operation == 's' || op.operands[1] == nullptr;  // object.__format__ refuses any
+  const bool takes_spec = op.operation == 's' || op.operands[1] == nullptr;  // object.__format__ rejects a format spec
   return takes_spec && has_text_of(type, /*of_str=*/true) ? of_str : nullptr;
 }
 
-// The class of which the call makes an instance as type.__call__ does: also the one that a metaclass with a __call__ of
-// its own hands on to that (super().__call__). Borrowed.
+// The class that the call instantiates by type.__call__. A metaclass with its own __call__ may delegate to
+// type.__call__ by super(). Borrowed.
 static PyTypeObject* instantiated(PyObject* callable) {
   static PyObject* const by_type = checked(PyObject_GetAttrString((PyObject*)&PyType_Type, "__call__")).release();
   if (is_method_wrapper(callable)) {
@@ -559,7 +561,7 @@ PyRef maker_of_instance(const CressetCall& call) {
   if (found == nullptr || !Py_IS_TYPE(found, &PyStaticMethod_Type)) return {};
   const PyRef function = checked(PyObject_GetAttrString(found, "__func__"));
   if (!PyFunction_Check(function.get())) return {};
-  // Of a named tuple, and of what stands in for builtins, it runs no code of the program's.
+  // The `__new__` of a named tuple and of cresset's own polyfills runs no code of the program.
   PyObject* const module = PyDict_GetItemString(PyFunction_GET_GLOBALS(function.get()), "__name__");
   const std::string_view from = module != nullptr ? utf8(module) : "";
   if (from.starts_with("namedtuple_") || from.starts_with("cresset.")) return {};
@@ -578,7 +580,7 @@ PyObject* form_in(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OUi", &original, &module, &when)) return nullptr;
   const Form form{.module = module, .when = static_cast<When>(when)};
   if (!forms.try_emplace(original, form).second) return Py_NewRef(Py_None);
-  Py_INCREF(original), Py_INCREF(module);  // kept for good
+  Py_INCREF(original), Py_INCREF(module);  // kept for the whole process
   note_form(original);
   return Py_NewRef(Py_None);
 }
@@ -587,7 +589,7 @@ PyObject* use_form(PyObject*, PyObject* args) {
   PyObject *original, *function;
   int when, varied;
   if (!PyArg_ParseTuple(args, "OO!ip", &original, &PyFunction_Type, &function, &when, &varied)) return nullptr;
-  Py_INCREF(original);  // kept for good
+  Py_INCREF(original);  // kept for the whole process
   forms[original] = {.function = Py_NewRef(function), .when = static_cast<When>(when), .varied = varied != 0};
   note_form(original);
   cresset_hide_frames_of((PyCodeObject*)PyFunction_GET_CODE(function));
@@ -623,7 +625,7 @@ PyObject* use_loops(PyObject*, PyObject* rows) {
       return nullptr;
     const void* const by = is_c_function(builtin) ? (const void*)((PyCFunctionObject*)builtin)->m_ml : builtin;
     looped[by] = {Py_NewRef(function), least, most < 0 ? PY_SSIZE_T_MAX : most, Py_NewRef(names)};
-    Py_INCREF(builtin);  // kept for good
+    Py_INCREF(builtin);  // kept for the whole process
     note_special_call(by);
   }
   return Py_NewRef(Py_None);

@@ -19,13 +19,14 @@ PyRef handled_outside() {
   return outer_handled != nullptr ? PyRef::borrow(outer_handled) : none_for(PyErr_GetHandledException());
 }
 
-// Stands for what was handled when the call began. A class, which recipes and guards take by identity.
+// A placeholder for the exception handled when the call began. It is a class, so reconstructions and guards treat it by
+// identity.
 PyObject* context_from_outside() {
   static PyObject* const type = PyObject_CallFunction((PyObject*)&PyType_Type, "s(){}", "from_outside");
   return type;
 }
 
-// The C type that a Python subclass adds nothing to but a __dict__ and weak references; nullptr when it adds more.
+// The C base type, if Python subclasses add only a __dict__ and weak references; else nullptr.
 PyTypeObject* keeper_of(PyTypeObject* type) {
   PyTypeObject* keeper = type;
   while (is_heap_type(keeper)) keeper = keeper->tp_base;
@@ -35,12 +36,13 @@ PyTypeObject* keeper_of(PyTypeObject* type) {
   return added == 0 || only_weak_references ? keeper : nullptr;
 }
 
-// Where C types between the keeper and BaseException keep objects. False when they keep something else.
+// Collects the object fields of the C types between the keeper and BaseException. Returns false when a type stores
+// other data.
 bool fields_of(PyTypeObject* keeper, std::vector<PyMemberDef*>& out) {
   for (PyTypeObject* type = keeper; type != (PyTypeObject*)PyExc_BaseException; type = type->tp_base) {
     if (type == nullptr) return false;
     for (PyMemberDef* member = type->tp_members; member != nullptr && member->name != nullptr; ++member) {
-      if ((member->flags & READONLY) != 0) continue;  // comes of the arguments
+      if ((member->flags & READONLY) != 0) continue;  // derived from the arguments
       if (member->type != T_OBJECT && member->type != T_OBJECT_EX) return false;
       out.push_back(member);
     }
@@ -122,7 +124,7 @@ void fill_exception(PyObject* made, const Anatomy& anatomy) {
     PyObject* const value = anatomy.parts[part++].get();
     const PyRef has = none_for(PyMember_GetOne((const char*)made, field));
     PyErr_Clear();
-    if (has.get() == value) continue;  // what is not there reads as None, and stays so: texts of an OSError tell
+    if (has.get() == value) continue;  // an absent field reads as None and stays absent, which str(OSError) shows
     if (PyMember_SetOne((char*)made, field, value) < 0) throw PythonError{};
   }
   const PyRef dict = checked(PyObject_GenericGetDict(made, nullptr));
@@ -188,7 +190,7 @@ void visit_frames_of(PyObject* traceback, const std::function<void(PyObject*)>& 
 }
 
 bool may_be_caught() {
-  const pybind11::gil_scoped_acquire gil;  // torch's bindings let go of it around operators
+  const pybind11::gil_scoped_acquire gil;  // torch's bindings release it around operators
   for (const CressetActivation* a = cresset_eval_current(); a != nullptr; a = a->caller)
     if (cresset_may_catch(a->code, a->instruction) != 0) return true;
   return false;

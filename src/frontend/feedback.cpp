@@ -8,7 +8,7 @@ namespace {
 
 thread_local Feedback* in_use = nullptr;
 
-// "f (file.py:12)", as places in graphs are told.
+// "f (file.py:12)", like code positions in graphs.
 std::string name_of(PyObject* code) {
   if (!PyCode_Check(code)) return ((PyTypeObject*)code)->tp_name;
   const auto* const c = (PyCodeObject*)code;
@@ -68,7 +68,7 @@ std::vector<std::string> Feedback::texts() const {
   return out;
 }
 
-// What it held may run code when it dies, which finds the table empty.
+// The old contents may run code at their destruction, which must find the tables empty.
 void Feedback::clear() { const Feedback gone = std::exchange(*this, Feedback()); }
 
 int Feedback::visit(visitproc visit, void* arg) const {

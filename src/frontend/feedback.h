@@ -1,7 +1,7 @@
-// What a compiled function learned of its calls beside what its variants say (varying.h): which calls are done whole,
-// which numbers are pinned too often, which lists grow. It is the function's own: another one, of the same code too,
-// begins with none of it, so that what is compiled of a function does not depend on what ran before in the process.
-// Whatever it speaks of is held, so that no address of it becomes another object's. Numbers: thresholds.h.
+// The feedback which a compiled function collected from its calls, in addition to its cache entries (varying.h). It
+// covers calls which run as a whole, numbers which are specialized too often, and lists which grow. Every compiled
+// function starts without feedback, even for the same code, so that its programs do not depend on earlier activity in
+// the process. All recorded objects are held, so that no address is reused. Limits: thresholds.h.
 #pragma once
 
 #include <array>
@@ -25,10 +25,11 @@ struct Nothing {};
 
 class Feedback {
  public:
-  // Of the compiled function whose call this thread is in; nullptr outside of calls. Under the GIL, as all of this.
+  // The feedback of the compiled function which this thread is calling; nullptr outside of calls. All functions here
+  // need the GIL.
   static Feedback* current();
 
-  // Calls and operators inside of which no piece can end (left_whole.h). kind: nullptr of an operator.
+  // Calls and operators inside of which no segment can end (left_whole.h). kind: nullptr for an operator.
   struct PlaceOfCall {
     PyObject *code, *kind;
     int instruction;
@@ -42,15 +43,15 @@ class Feedback {
   };
   std::unordered_map<PlaceOfCall, std::pair<PyRef, PyRef>, HashOfPlace> whole;
 
-  // Codes that autograd has to call, and those that use it for what lives on, known and asked about
-  // (left_to_autograd.h).
+  // Code objects which autograd has to call, and code which uses autograd on tensors which live on: known uses and
+  // pending questions (left_to_autograd.h).
   ByObject<Nothing> of_autograd;
   struct Users {
     ByObject<Nothing> known, asked;
   };
   std::array<Users, 2> users;  // by UseOfAutograd
 
-  // Values that numbers had to have, by code and operator (pins.h).
+  // Specialized values, by code and operator (pins.h).
   struct Pins {
     PyRef code, keeper;
     std::unordered_set<int64_t> values;
@@ -60,38 +61,38 @@ class Feedback {
   // Lists, deques and dictionaries in state (grown.h).
   struct Grown {
     bool closed = false, stays_open = false;
-    int dropped = 0;  // how many variants that were dropped had held it to another length
+    int dropped = 0;  // number of dropped cache entries which had guarded another length
   };
   ByObject<Grown> grown;
-  // Of the call that is captured, which holds them: lists among its arguments that pieces do not look into; how often a
-  // piece ended because the program looked into a list.
+  // Data of the call being captured, which holds the objects: list arguments which segments do not inspect, and the
+  // number of segments which ended because the program inspected a list.
   struct OfCall {
     std::unordered_set<PyObject*> closed;
     std::unordered_map<PyObject*, int> looks;
   };
   OfCall of_call;
 
-  // Generators that were there before a call, with weak references (outsiders.h).
+  // Weak references to generators which existed before a call (outsiders.h).
   std::unordered_map<PyObject*, PyRef> outsiders;
 
-  // How often code of cached functions did more than compute, since it last did not (cached_functions.h).
+  // How often the code of cached functions did more than compute, counted since its last pure run (cached_functions.h).
   ByObject<int> did_more;
 
   // Operators whose sizes were predicted wrongly (bridge/generic_rule.h).
   std::unordered_set<std::string> unpredictable;
 
-  // Whether a full collection of garbage left tensors alive that no recipe speaks of (piece.cpp).
+  // Whether a full garbage collection left tensors alive which no reconstruction covers (piece.cpp).
   bool collected_in_vain = false;
 
-  // How much is known, to see whether something was learned.
+  // The amount of feedback; a growing number means new feedback.
   size_t size() const;
-  // A line for each piece of it.
+  // A line of text per item of feedback.
   std::vector<std::string> texts() const;
   void clear();
   int visit(visitproc visit, void* arg) const;
 };
 
-// For as long as it lives, this thread is in a call of the function that owns the feedback.
+// Marks this thread, during its lifetime, as calling the function which owns the feedback.
 class UseFeedback {
  public:
   explicit UseFeedback(Feedback& of);

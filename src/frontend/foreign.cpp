@@ -19,7 +19,7 @@ bool is_made_by_class_statement(const PyTypeObject* type) {
   return is_heap_type(type) && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
 }
 
-// A class that adds C members to what its base has, other than __dict__, __weakref__ and __slots__.
+// Whether a class adds C members to its base, other than __dict__, __weakref__ and __slots__.
 bool adds_members(PyTypeObject* type) {
   const PyTypeObject* base = type->tp_base;
   Py_ssize_t explained = base->tp_basicsize;
@@ -41,13 +41,13 @@ std::string_view module_of(PyTypeObject* type) {
   return text;
 }
 
-// sys.version_info, time.struct_time: tuples whose items have names.
+// sys.version_info, time.struct_time: tuples with named items.
 bool is_struct_sequence(PyTypeObject* type) {
   return type->tp_base == &PyTuple_Type && type_dict(type) != nullptr &&
          PyDict_GetItemString(type_dict(type), "n_sequence_fields") != nullptr;
 }
 
-// C types whose instances do not change, or of which facts speak.
+// C types whose instances are immutable or covered by guards.
 bool is_known(PyTypeObject* type) {
   static const std::unordered_set<std::string_view> mutable_builtins = {
       "bytearray",       "memoryview",         "frame",           "managedbuffer",  "traceback",
@@ -84,13 +84,13 @@ bool is_known(PyTypeObject* type) {
                                                                "cresset._C"};
   if (is_struct_sequence(type)) return true;
   const std::string_view module = module_of(type), name = type->tp_name;
-  if (name == "torch._C.Generator") return false;  // of random numbers: each draw changes it
+  if (name == "torch._C.Generator") return false;  // a random generator: each draw changes it
   if (module == "torch" || module.starts_with("torch.") || module.starts_with("numpy.dtypes")) return true;
   if (module == "numpy") return name == "numpy.dtype" || name == "numpy.ufunc";
   return module == "builtins" ? mutable_builtins.count(name) == 0 : modules.count(module) != 0;
 }
 
-// Of types that live as long as the process.
+// Caches the answer for types which live as long as the process.
 bool is_known_for_good(PyTypeObject* type) {
   static auto& known = *new ska::flat_hash_map<PyTypeObject*, bool>;
   const auto [found, fresh] = known.emplace(type, false);
@@ -101,7 +101,7 @@ bool is_known_for_good(PyTypeObject* type) {
   return found->second;
 }
 
-// A class of torch's that pybind11 made: all that it holds is in the base that pybind11 gives every class.
+// Whether the class is a pybind11 class of torch. All its data is in the base class that pybind11 adds.
 bool is_binding_of_torch(PyTypeObject* type) {
   if (Py_IS_TYPE((PyObject*)type, &PyType_Type)) return false;
   return std::string_view(Py_TYPE(type)->tp_name) == "pybind11_type" && module_of(type).starts_with("torch.");
@@ -116,7 +116,7 @@ bool is_foreign_type(PyTypeObject* type) {
   return !is_known_for_good(type);
 }
 
-// Of a type that C code defines, which lives as long as the process.
+// Caches the answer for static types.
 bool is_foreign_for_good(PyTypeObject* type) {
   const bool common = type == &PyUnicode_Type || type == &PyLong_Type || type == &PyTuple_Type ||
                       type == &PyDict_Type || type == Py_TYPE(Py_None) || type == &PyBool_Type ||
@@ -139,7 +139,7 @@ int take_any(PyObject* object, void* held) {
 
 }  // namespace
 
-// Of a class made at run time: what was found while it had the version that it has.
+// Caches the answer for a heap type by its version.
 static bool is_foreign_class(PyTypeObject* type) {
   struct Answer {
     unsigned version;
@@ -167,7 +167,7 @@ bool is_inference_region(PyObject* object) {
 bool can_be_opaque(PyObject* object) {
   if (is_plain_tensor(object)) return false;
   if (is_numpy_scalar(object)) return !std::string_view(Py_TYPE(object)->tp_name).starts_with("numpy.bool");
-  if (PyBytes_CheckExact(object)) return PyBytes_GET_SIZE(object) > 1;  // of shorter ones there is one object each
+  if (PyBytes_CheckExact(object)) return PyBytes_GET_SIZE(object) > 1;  // shorter bytes objects are singletons
   return is_library_value(object) || is_foreign(object) || is_inference_region(object) ||
          PyContextToken_CheckExact(object);
 }
@@ -251,7 +251,7 @@ FunctionCache function_cache(PyObject* function, PyObject* const* args, Py_ssize
   const PyRef attributes = PyRef::steal(PyObject_GetAttrString(function, "__dict__"));
   if (!attributes) PyErr_Clear();
   FunctionCache out;
-  PyObject* mark = nullptr;  // between positional arguments and the others
+  PyObject* mark = nullptr;  // separates positional and keyword arguments
   for (PyObject* part : held) {
     if (PyDict_CheckExact(part) && part != attributes.get()) out.cache = PyRef::borrow(part);
     if (Py_IS_TYPE(part, &PyBaseObject_Type)) mark = part;

@@ -1,4 +1,4 @@
-// The headers of the front end's files that do without torch's Python bindings, precompiled once.
+// Precompiled headers for the front end's files which do not include torch's Python bindings.
 #pragma once
 
 #include <ATen/core/Tensor.h>

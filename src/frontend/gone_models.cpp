@@ -16,10 +16,10 @@ std::unordered_set<CompiledFunction*>& live_functions() {
   return functions;
 }
 
-// How often each of those that may be gone is held by compiled functions.
+// For each object which may be dead: the number of references from compiled functions.
 using Counts = std::unordered_map<PyObject*, Py_ssize_t>;
 
-// Classes and modules are there for good, tensors of torch's own class are the program's.
+// Classes and modules live for the whole process. Plain tensors belong to the program.
 bool may_be_gone(PyObject* object) {
   return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !PyType_Check(object) && !PyModule_Check(object) &&
          !is_plain_tensor(object) && !is_enum_member(object);
@@ -40,14 +40,14 @@ int is_gone(PyObject* object, void* gone) {
   return static_cast<const std::unordered_set<PyObject*>*>(gone)->contains(object) ? 1 : 0;
 }
 
-// What a variant is checked against, without what it makes of it.
+// Visits the guarded objects of an entry, without the objects of its reconstruction.
 int visit_checked(const Variant& variant, visitproc visit, void* arg) {
   if (const int r = frontend::visit(variant.args, visit, arg)) return r;
   if (const int r = frontend::visit(variant.kwargs, visit, arg)) return r;
   return variant.facts.visit(visit, arg);
 }
 
-// Calls that give another object there are to find one that varies, as if it had still been there.
+// Marks the argument paths as varying, as if another object had arrived while the first was alive.
 void learn_of_gone(const ArgSpec& spec, const std::unordered_set<PyObject*>& gone, Varying& varying) {
   if (spec.kind == ArgSpec::Kind::Identity && gone.contains(spec.object.get()) && !is_module(spec.object.get()) &&
       std::find(varying.objects.begin(), varying.objects.end(), spec.path) == varying.objects.end())
@@ -69,7 +69,8 @@ int64_t drop_of_gone_models() {
     variants_then += static_cast<int64_t>(function->variants().size());
     for (const auto& variant : function->variants()) visit_checked(*variant, &add_candidate, &held);
   }
-  for (const CompiledFunction* function : live_functions()) held.erase(function->function());  // which is called
+  // the compiled function itself may still be called
+  for (const CompiledFunction* function : live_functions()) held.erase(function->function());
   for (const CompiledFunction* function : live_functions()) function->visit(&count_known, &held);
   std::unordered_set<PyObject*> gone;
   for (const auto& [object, count] : held)
@@ -93,7 +94,7 @@ int64_t drop_of_gone_models() {
 }
 
 void drop_of_gone_models_in_turn() {
-  constexpr int64_t kShare = 8;  // of the variants there are: so many captures later it is looked again
+  constexpr int64_t kShare = 8;  // the next search happens after more captures than 1/kShare of the entries
   if (++captures_since * kShare > variants_then) drop_of_gone_models();
 }
 

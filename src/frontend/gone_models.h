@@ -1,6 +1,6 @@
-// Variants of models, and of other objects that calls were given, which are gone. What a variant is held to by identity
-// it keeps alive, lest another object come to lie at that address; one that nothing but compiled functions keeps no
-// caller can pass any more: no later call has it, and its variants go, and it with them.
+// Cache entries for dead models and other dead arguments. A cache entry keeps the objects in its identity guards alive,
+// so that no address is reused. If only compiled functions still hold an object, no later call can pass it. Entries
+// which guard the object are then dropped, and the object dies with them.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@ namespace cresset::frontend {
 
 class CompiledFunction;
 
-// Compiled functions that live, under the GIL.
+// Registry of live compiled functions, under the GIL.
 void add_live_function(CompiledFunction* function);
 void remove_live_function(CompiledFunction* function);
 
-// Drops them in all compiled functions; how many there were. Costs a walk over what all variants hold.
+// Drops the entries of dead objects in all compiled functions and returns their number. The function walks all objects
+// held by all entries.
 int64_t drop_of_gone_models();
 
-// Likewise, when a variant was captured: once in a while, so that it costs little beside the captures.
+// Calls drop_of_gone_models() after some captures only, so that its cost stays small beside the captures.
 void drop_of_gone_models_in_turn();
 
 }  // namespace cresset::frontend

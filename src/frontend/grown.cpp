@@ -11,7 +11,7 @@ namespace {
 
 using Lists = ByObject<Feedback::Grown>;
 
-// nullptr: there are too many, or nobody learns.
+// nullptr: too many containers are recorded, or no compiled function is running.
 Feedback::Grown* known(PyObject* list) {
   Feedback* const feedback = Feedback::current();
   if (feedback == nullptr) return nullptr;
@@ -27,9 +27,9 @@ void close(PyObject* list) {
   cresset_asks_for_lists = 1;
 }
 
-// Those that nobody else holds any more.
+// Removes the containers which only the feedback still holds.
 void let_go_of_gone(Lists& lists) {
-  std::vector<PyRef> gone;  // they die when the table is in order again
+  std::vector<PyRef> gone;  // destroyed when the table is consistent again
   std::erase_if(lists, [&](auto& entry) {
     if (Py_REFCNT(entry.first) > 1) return false;
     gone.push_back(std::move(entry.second.first));
@@ -44,7 +44,7 @@ void Contents::count(const StateFacts& facts) {
 }
 
 void Contents::drop(const StateFacts& facts) {
-  // Items that are others in a list of this length are inputs of the next variant.
+  // Items which changed while the length stayed the same become inputs of the next entry.
   facts.each_grown([&](PyObject* list, bool other_length) {
     Feedback::Grown* const verdict = other_length ? known(list) : nullptr;
     if (verdict != nullptr && ++verdict->dropped >= threshold::kContents) close(list);

@@ -1,6 +1,7 @@
-// Lists, deques, and dictionaries by numbers, in state that hold other things at each call (a history, a memory bank, a
-// buffer): a program for each would be compiled without end. Once a few were, what looks into such a one ends the
-// piece, as for objects whose state only C code knows, and no fact says what it holds. The function's own (feedback.h).
+// Growing containers: lists, deques, and dictionaries with number keys in state whose contents differ at each call, for
+// example a history or a memory bank. A program per content would compile without end. After a few such programs the
+// container is closed: inspecting it causes a graph break, as for foreign objects, and no guard covers its contents.
+// The state belongs to the compiled function (feedback.h).
 #pragma once
 
 #include "frontend/eval/hooks.h"
@@ -8,29 +9,30 @@
 
 namespace cresset::frontend {
 
-// Contents that the variants of one place were compiled for, one after another. Under the GIL, as all of this.
+// Counts the contents for which the cache entries of a place were compiled. All functions here need the GIL.
 class Contents {
  public:
-  void count(const StateFacts& facts);        // of a variant
-  static void drop(const StateFacts& facts);  // likewise, of one that no later call can fit
-  void note() const;                          // what has grown too often
+  void count(const StateFacts& facts);        // of an entry
+  static void drop(const StateFacts& facts);  // of an entry which no later call can fit
+  void note() const;                          // closes containers with too many contents
  private:
   std::unordered_map<PyObject*, int> seen_;
 };
 
-extern bool any_has_grown;  // of any function in the process: most have none
+extern bool any_has_grown;  // set if any function in the process has closed a container: most functions have none
 bool any_grown_here();
 inline bool any_grown() { return any_has_grown && any_grown_here(); }
 bool is_among_grown(PyObject* object);
 inline bool has_grown(PyObject* object) { return any_has_grown && is_among_grown(object); }
-// It is looped over, or taken apart, which no piece can end in: it is held to what it holds after all.
+// Reopens a container which is looped over or unpacked, since no segment can end there: its contents are guarded again.
 void leave_growing(PyObject* object);
-// Whether the piece may end because a program looks into it: not where that was so too often, as in a loop over it.
+// Whether the segment may end because the program inspects the container. False after too many breaks of this kind, for
+// example in a loop over it.
 bool may_end_a_piece(PyObject* object);
-// Closes a list among the arguments of the piece that begins, or in its frames; until the next one begins.
+// Closes a list in the arguments or frames of the segment which begins, until the next segment begins.
 void close_argument(PyObject* list);
 void forget_arguments();
-// The call that was captured has ended.
+// Called when the captured call has ended.
 void forget_looks();
 
 }  // namespace cresset::frontend

@@ -4,7 +4,7 @@
 
 namespace cresset::frontend {
 
-// How often an object was visited, itself or in tuples: a piece is given its frames' variables in such.
+// Counts the references to an object, directly or in nested tuples: frame variables are passed to a segment in tuples.
 struct HeldCount {
   PyObject* object;
   Py_ssize_t found = 0;

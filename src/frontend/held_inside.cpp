@@ -14,8 +14,8 @@ int note(PyObject* held, void* all) {
   return 0;
 }
 
-// Each call stands for one of the object's references, so that one is exchanged. What refers to it from elsewhere (the
-// links of a list that the object keeps) is left.
+// tp_traverse reports each reference once, so each call exchanges a single reference. References in separately
+// allocated memory, such as the links of a list inside the object, stay unchanged.
 void exchange(PyObject* object, PyObject* before, PyRef now) {
   auto** const words = reinterpret_cast<PyObject**>(object);
   const size_t count = static_cast<size_t>(Py_TYPE(object)->tp_basicsize) / sizeof(PyObject*);

@@ -1,4 +1,4 @@
-// What an object of C code's own refers to, and how another object takes the place of that.
+// The references inside a C object, and their replacement by other objects.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 
 namespace cresset::frontend {
 
-// Iterators of C code and their kin: their members are references and numbers, which nothing but they themselves looks
-// at. Of those that are here, replace_held() may be asked.
+// Whether the object is an iterator of C code or a similar object. Only the object itself reads its references and
+// numbers. `replace_held()` accepts exactly these objects.
 bool holds_inside(PyObject* object);
 
-// Calls replaced() for each object that this one refers to, and puts what that gives in its place. The object stays
-// what it is: nobody sees it done, and an iterator stays where it was.
+// Calls replaced() for each object which this object refers to, and stores the result in its place. The identity and
+// the iteration position stay unchanged, and the program cannot observe the exchange.
 void replace_held(PyObject* object, const std::function<PyRef(PyObject*)>& replaced);
 
 }  // namespace cresset::frontend

@@ -13,7 +13,7 @@ PyObject* id_name() {
   return name;
 }
 
-// The keys keep their order.
+// Renames a key in place: the keys keep their order.
 void rename_key(PyObject* dictionary, PyObject* key, PyObject* number) {
   const PyRef items = checked(PyObject_CallMethod(dictionary, "items", nullptr));
   const PyRef pairs = checked(PySequence_List(items.get()));
@@ -37,7 +37,7 @@ PyObject* HooksOfCall::counter() {
 
 void HooksOfCall::begin_piece(const void* place) {
   constexpr long long kNoNumberOfTorch = 1LL << 40, kMostOfPiece = 1 << 12;
-  static auto& begins = *new std::unordered_map<const void*, long long>;  // not destroyed when Python is gone
+  static auto& begins = *new std::unordered_map<const void*, long long>;  // not destroyed after Python
   if (current_ == nullptr) return;
   const auto next = static_cast<long long>(begins.size());
   current_->next_ = kNoNumberOfTorch + kMostOfPiece * begins.emplace(place, next).first->second;

@@ -1,5 +1,6 @@
-// Hooks that a captured call registers have numbers of their own while it lasts, which later calls have again
-// (docs/decisions/0010-numbers-of-hooks.md). One that stays behind is given the number that torch would have given it.
+// Numbering of the hooks which a captured call registers. During the capture they get numbers of their own, which later
+// calls use again (docs/decisions/0010-numbers-of-hooks.md). A hook which outlives the call gets the number which torch
+// would have assigned.
 #pragma once
 
 #include <vector>
@@ -14,23 +15,25 @@ class HooksOfCall {
   ~HooksOfCall() { current_ = outer_; }
   HooksOfCall(const HooksOfCall&) = delete;
 
-  // torch.utils.hooks.RemovableHandle, borrowed: its `next_id` is another one at each call, and nobody's business.
+  // torch.utils.hooks.RemovableHandle, borrowed. Its counter `next_id` differs at each call and is excluded from
+  // guards.
   static PyObject* counter();
-  // A piece begins at this place (nullptr: at the call's start): its hooks are numbered from one on that no other
-  // piece's are, so that no two handles of a call share one.
+  // A segment begins at this place (nullptr: the start of the call). Its hooks are numbered from a base which belongs
+  // to no other segment, so that the handles of a call have distinct numbers.
   static void begin_piece(const void* place);
   static long long next_number();
-  // Of the call that this thread captures: that counts another one. Its `id` is the key in
-  // its dictionaries, to which `references` (a tuple) are weak, for as long as the hook is registered.
+  // Records a hook of the call which this thread captures, and advances torch's counter. The `id` of the handle is its
+  // key in the dictionaries to which `references` (a tuple) refers weakly. The dictionaries hold the key as long as the
+  // hook is registered.
   static void note(PyObject* handle, PyObject* references, bool in_own);
-  // When the call has ended, and nothing of its capture is left: those that stay behind have torch's numbers. Whether
-  // one can be seen: in a dictionary that was there before, or by its handle. Throws PythonError.
+  // Called when the call has ended and its capture is gone: surviving hooks get torch's numbers. Returns whether a hook
+  // is visible outside: in a dictionary which existed before, or through its handle. Throws PythonError.
   bool number_those_that_stay();
 
  private:
   struct Hook {
     PyRef handle, references, key, number;
-    bool in_own;  // the call made its dictionary
+    bool in_own;  // the call created its dictionary
   };
   static thread_local HooksOfCall* current_;
   HooksOfCall* outer_;

@@ -1,4 +1,4 @@
-// The operation of the program in whose place, or inside of which, a piece may end.
+// The operation of the program at which, or inside of which, a graph segment may end.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,27 @@
 
 namespace cresset::frontend {
 
-// What kind of operation an operator is that a piece may end at; empty: it may not.
+// The operation kind of an operator where a segment may end; empty when no segment may end there.
 std::optional<Operation::Kind> kind_of(CressetOperatorKind kind);
 
-// An operation in progress, which the evaluator has told of. Borrowed: what it needs is on the stack.
+// The operation in progress, as the evaluator reported it. References are borrowed from the value stack.
 struct InProgress {
-  CressetActivation* activation = nullptr;  // nullptr: none
+  CressetActivation* activation = nullptr;  // nullptr: no operation
   int instruction = 0;
   Operation::Kind kind = Operation::Kind::Call;
   int operation = 0;
-  CressetCall call{};  // a copy: the one that was told is gone when the call runs
+  CressetCall call{};  // a copy: the reported struct is gone when the call runs
   PyObject* operands[2] = {nullptr, nullptr};
-  uint64_t serial = 0;          // of the capture, when it began
-  bridge::Capture::Done done;   // likewise
-  TorchState state;             // likewise: what it consists of may be done in other modes (repr of a tensor)
+  uint64_t serial = 0;          // of the capture, at the beginning
+  bridge::Capture::Done done;   // of the capture, at the beginning
+  TorchState state;             // at the beginning: parts of the operation may run in other modes (repr of a tensor)
   bool in_transform = false;    // of torch.func
-  std::vector<PyRef> unpinned;  // numbers that C code is given, and no guard has made one value (pins.h)
-  bool of_operator = false;     // they are given to torch
-  bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted
+  std::vector<PyRef> unpinned;  // symbolic numbers passed to C code which no guard has specialized (pins.h)
+  bool of_operator = false;     // the numbers are passed to a torch operator
+  bool uses_up = false;         // a started operation has changed its arguments: an iterator, a list being sorted
 
   Operation kept() const;
-  // Written one by one: most calls of the program come here.
+  // Assigns the fields individually, because most calls of the program come here.
   void begin(CressetActivation* at, Operation::Kind what, int which) {
     end();
     activation = at;
@@ -43,7 +43,7 @@ struct InProgress {
     call = {};
     operands[0] = operands[1] = nullptr;
   }
-  void end() {  // what else is said of it is not asked any more
+  void end() {  // the remaining fields are not read afterwards
     activation = nullptr;
     in_transform = of_operator = uses_up = false;
     unpinned.clear();

@@ -19,20 +19,20 @@
 namespace cresset::frontend {
 namespace {
 
-thread_local CompiledFunction* running = nullptr;  // whom this thread runs natively for
+thread_local CompiledFunction* running = nullptr;  // the function for which this thread runs in CPython
 thread_local bool rest_of_capture = false;
-vectorcallfunc original_call = nullptr;  // of torch.nn.Module.__call__, once that is ours
+vectorcallfunc original_call = nullptr;  // of torch.nn.Module.__call__, once it is replaced
 
-// Rests of the function after which a module that was not called in them is let go of.
+// Number of fallbacks after which an uncalled module is released.
 using threshold::kForgottenAfter, threshold::kMostModules;
 
-// What the module itself holds under a name. Borrowed.
+// The value in the module's own `__dict__`. Borrowed.
 PyObject* own_attribute(PyObject* module, PyObject* name) {
   PyObject* const dict = instance_dict(module);
   return dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
 }
 
-// An operator and little more: its own program would not be faster.
+// A single torch module contains little more than an operator: its own program would not be faster.
 bool is_leaf_of_torch(PyObject* module) {
   static PyObject* const modules = PyUnicode_InternFromString("_modules");
   static PyObject* const name = PyUnicode_InternFromString("__module__");
@@ -43,7 +43,7 @@ bool is_leaf_of_torch(PyObject* module) {
   return made_by && PyUnicode_Check(made_by.get()) && std::string_view(utf8(made_by.get())).starts_with("torch.nn.");
 }
 
-// module.compile() of torch's, or compile_in_place.
+// Set by module.compile() of torch, or by compile_in_place.
 bool has_its_own_compiled_form(PyObject* module) {
   static PyObject* const name = PyUnicode_InternFromString("_compiled_call_impl");
   PyObject* const form = own_attribute(module, name);
@@ -63,8 +63,7 @@ bool holds_tensor(PyObject* value) {
   return false;
 }
 
-// Whether everything about this thread is as a program that computes has it: where tensors are wrapped, traced or
-// counted by others, they see each operator.
+// Whether no other tool wraps, traces or counts tensors on this thread, since such a tool must see each operator.
 bool is_plain_run() {
   return (rest_of_capture || bridge::Capture::current() == nullptr) && !inside_transform() &&
          !c10::impl::TorchDispatchModeTLS::any_modes_set() && cresset_eval_is_watched() == 0;
@@ -77,7 +76,8 @@ PyRef form_of(CompiledFunction& of, PyObject* call, PyObject* const* args, Py_ss
   return of.inner_modules().compiled(call, module, of.options());
 }
 
-// torch.nn.Module.__call__(module, ...): the function itself; or, for whom runs natively, the module's compiled form.
+// Replacement of torch.nn.Module.__call__(module, ...). Calls the compiled form of the module during a fallback, and
+// the original function otherwise.
 PyObject* call_module(PyObject* function, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
   if (running == nullptr || positional == 0) return original_call(function, args, nargsf, kwnames);
@@ -92,10 +92,10 @@ PyObject* call_module(PyObject* function, PyObject* const* args, size_t nargsf, 
   return PyObject_Vectorcall(form.get(), args + 1, static_cast<size_t>(positional - 1), kwnames);
 }
 
-// torch.nn.Module.__call__, a function in Python; nullptr, where it is something else. Kept for good.
+// torch.nn.Module.__call__ if it is a Python function; else nullptr. Kept for the whole process.
 PyObject* call_of_modules() {
   static PyObject* const known = []() -> PyObject* {
-    // A process that forked from this one works for others (a loader of data).
+    // A forked process, such as a data loader worker, must not continue the fallback.
     pthread_atfork(nullptr, nullptr, [] { running = nullptr, rest_of_capture = false; });
     PyRef function = PyRef::steal(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "__call__"));
     if (!function || !PyFunction_Check(function.get())) return PyErr_Clear(), nullptr;
@@ -104,9 +104,10 @@ PyObject* call_of_modules() {
   return known;
 }
 
-int watching = 0;  // native rests in progress; under the GIL
+int watching = 0;  // fallbacks in progress; under the GIL
 
-// For as long as somebody runs natively, who is asked at each call: other threads' calls are the function's own.
+// Installed only while a fallback is in progress, because the hook costs time at each call. Calls of other threads use
+// the original function.
 void watch_calls_of_modules() {
   PyObject* const function = call_of_modules();
   if (watching++ != 0 || function == nullptr) return;
@@ -137,13 +138,13 @@ PyRef InnerModules::compiled(PyObject* call, PyObject* module, const CompileOpti
   const PyRef bound = checked(PyMethod_New(call, module)), api = import_module("cresset._api");
   PyRef made = checked(new_compiled_function(bound.get(), options));
   checked(PyObject_CallMethod(api.get(), "_register", "O", made.get()));
-  known_[module].compiled = made;  // Python code has run
+  known_[module].compiled = made;  // Python code has run and may have changed the table
   return made;
 }
 
 void InnerModules::begin_rest() {
   ++rests_;
-  std::vector<Known> forgotten;  // not in the middle of the table: what they hold may run Python code when it dies
+  std::vector<Known> forgotten;  // destroyed outside of the table: their destruction may run Python code
   std::erase_if(known_, [&](auto& known) {
     if (known.second.rest + kForgottenAfter >= rests_) return false;
     forgotten.push_back(std::move(known.second));

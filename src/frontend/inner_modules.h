@@ -1,6 +1,6 @@
-// What runs natively, a call as a whole or the rest of one, compiles the modules that it calls: each on its own, for
-// the function that runs. A model that a program calls again and again, in a loop of which no piece can be made, is
-// compiled so; one that is called once is not.
+// Compilation of modules which are called during an eager fallback or an eager call. Each module is compiled on its
+// own, for the function which runs. This serves models which a program calls repeatedly, in a loop which cannot be
+// captured. A module which is called once is not compiled.
 #pragma once
 
 #include <Python.h>
@@ -15,34 +15,34 @@ namespace cresset::frontend {
 class CompiledFunction;
 struct CompileOptions;
 
-// Those of one compiled function. Under the GIL.
+// The inner modules of a compiled function. Under the GIL.
 class InnerModules {
  public:
-  // What is to be called in the place of call(module); empty: nothing.
+  // The callable which replaces call(module); empty: no replacement.
   PyRef compiled(PyObject* call, PyObject* module, const CompileOptions& options);
-  // When the function begins to run natively. What it has not called for long is let go of.
+  // Called when the function begins to run in CPython. Modules which were not called for a long time are released.
   void begin_rest();
   int visit(visitproc visit, void* arg) const;
   void clear();
 
  private:
   struct Known {
-    PyRef reference;   // a weak one, to the module
+    PyRef reference;   // a weak reference to the module
     PyRef compiled;    // a CompiledFunction; empty until the module is called again
-    int64_t rest = 0;  // of the function's, in which it was last called
+    int64_t rest = 0;  // the function's last fallback which called the module
   };
   std::unordered_map<PyObject*, Known> known_;  // by the module's address
   int64_t rests_ = 0;
 };
 
-// For as long as it lives, this thread runs Python code natively for a function.
+// Marks this thread, during its lifetime, as running Python code in CPython for a function.
 class NativeRest {
  public:
-  // of_capture: of a call that is captured, and has ended to be (OutOfCapture).
+  // of_capture: the fallback belongs to a call whose capture has ended (OutOfCapture).
   explicit NativeRest(CompiledFunction& of, bool of_capture = false);
   ~NativeRest();
   NativeRest(const NativeRest&) = delete;
-  static bool in_capture();  // whether the one that is innermost in this thread is of a capture
+  static bool in_capture();  // whether the innermost fallback of this thread belongs to a capture
 
  private:
   CompiledFunction* const around_;
@@ -50,7 +50,8 @@ class NativeRest {
   bool watches_ = false;
 };
 
-// For as long as it lives, this thread runs for nobody: compiled code, a capture, what was timed and found faster so.
+// Clears the mark during its lifetime: for compiled code, for a capture, and for a call which tuning found faster in
+// eager mode.
 class NoNativeRest {
  public:
   NoNativeRest();
@@ -62,7 +63,7 @@ class NoNativeRest {
   const bool capture_around_;
 };
 
-// The function for whom this thread runs natively, as a number; another takes its place. For cresset.disable.
+// Exchanges the function for which this thread runs in CPython, passed as a number. For cresset.disable.
 uintptr_t exchange_native_rest(uintptr_t other);
 
 }  // namespace cresset::frontend

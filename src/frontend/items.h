@@ -1,5 +1,5 @@
-// Questions about a few items, in loops that stay small. The standard library's are unrolled four times, with the
-// question in each; what runs at every call of the program is to fit into the cache of instructions.
+// Searches over a few items, as small loops. The standard library's algorithms are unrolled four times, with the
+// predicate inlined in each copy. Code which runs at every call of the program should fit into the instruction cache.
 #pragma once
 
 #include <iterator>

@@ -42,12 +42,12 @@ std::vector<Instruction> instructions_of(PyCodeObject* code) {
   return out;
 }
 
-// Of instructions, from one number to before another: those that run where a global is None or not true.
+// The instructions [first, end) which run only if the global `name` is None or false.
 struct Region {
   int name, first, end;
 };
 
-// The caches behind a jump are passed over by it, too: few versions have any, and they hold no instruction.
+// A jump also passes the cache units behind it: few Python versions have them there, and they are no instructions.
 std::vector<Region> regions_of(const std::vector<Instruction>& all) {
   std::vector<Region> out;
   const auto number_at = [&](int at) {
@@ -69,13 +69,13 @@ std::vector<Region> regions_of(const std::vector<Instruction>& all) {
   return out;
 }
 
-// Names of globals that are stored where another, or they themselves, were found empty, and nowhere else.
+// Names of globals that are stored only in regions where a cached global was found empty.
 std::unordered_set<int> kept_by(PyCodeObject* code) {
   const std::vector<Instruction> all = instructions_of(code);
   std::unordered_set<int> kept, others;
   const auto stores = [&](int i, int name) { return all[i].opcode == STORE_GLOBAL && all[i].argument == name; };
   std::vector<Region> regions = regions_of(all);
-  std::erase_if(regions, [&](const Region& region) {  // one that is filled there
+  std::erase_if(regions, [&](const Region& region) {  // keep regions that fill their global
     for (int i = region.first; i < region.end; ++i)
       if (stores(i, region.name)) return false;
     return true;
@@ -95,7 +95,7 @@ std::unordered_set<int> kept_by(PyCodeObject* code) {
 bool keeps_for_good(PyCodeObject* code, PyObject* name) {
   if (path_in_torch(code->co_filename).empty()) return false;
   static auto& known =
-      *new std::unordered_map<PyObject*, std::pair<PyRef, std::vector<PyRef>>>;  // torch's code lives on
+      *new std::unordered_map<PyObject*, std::pair<PyRef, std::vector<PyRef>>>;  // torch's code is never freed
   auto found = known.find((PyObject*)code);
   if (found == known.end()) {
     std::vector<PyRef> names;

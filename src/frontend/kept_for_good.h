@@ -1,16 +1,18 @@
-// Globals that torch's functions fill when they first run, and ask before they do: `if not checked: checked = True`.
-// They are its own caches. What they hold changes when anything in the process first needs it, and nothing that a
-// program computes: no fact speaks of them, and no later call writes them.
+// Globals which torch's functions fill at their first run and test beforehand: `if not checked: checked = True`. These
+// globals are caches of torch. Their contents change at arbitrary times in the process, without effect on the results
+// of a program. They are excluded from guards and from replayed side effects.
 #pragma once
 
 #include <Python.h>
 
 namespace cresset::frontend {
 
-// Whether code of torch's keeps the global so. Of others it is state: they may put it back.
+// Whether torch's code keeps the global in this way. Globals of all other code are state, because their code may reset
+// them.
 bool keeps_for_good(PyCodeObject* code, PyObject* name);
 
-// Names in classes where CPython's library keeps what it found of the class: of pickling, the names of slots.
+// Names of class attributes where the standard library caches results about the class, for example the slot names for
+// pickling.
 bool is_kept_in_class(PyObject* name);
 
 }  // namespace cresset::frontend

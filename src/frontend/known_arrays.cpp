@@ -29,7 +29,7 @@ PyRef attribute_or_null(PyObject* object, const char* name) {
 
 using Names = std::unordered_set<std::string_view>;
 
-// Functions in C that make arrays; those in Python call them.
+// C functions which create arrays. numpy's Python functions call them.
 const Names kMakers = {"arange",
                        "array",
                        "asanyarray",
@@ -46,13 +46,13 @@ const Names kMakers = {"arange",
                        "_monotonicity",
                        "bincount"};
 
-// Of those that numpy dispatches: what reads or writes files, and what calls functions that it is given.
+// Dispatched functions that read or write files, or call functions passed as arguments.
 const Names kOthers = {"save",         "savez",   "savez_compressed", "savetxt",         "loadtxt",
                        "genfromtxt",   "load",    "fromfile",         "fromregex",       "fromstring",
                        "frombuffer",   "memmap",  "apply_along_axis", "apply_over_axes", "piecewise",
                        "fromfunction", "fromiter"};
 
-// Methods of arrays that tell of their memory, or write it elsewhere.
+// Array methods which expose the memory of an array, or write its data elsewhere.
 const Names kMethodsThatTell = {"tofile",
                                 "dump",
                                 "setflags",
@@ -65,7 +65,7 @@ const Names kMethodsThatTell = {"tofile",
                                 "__dlpack_device__",
                                 "__array_finalize__"};
 
-// Of numbers, which are not looked for in what it is given.
+// Methods without numbers among their arguments.
 const Names kOfAny = {"__deepcopy__"};
 
 bool is_numpy_module(PyObject* object) {
@@ -78,7 +78,7 @@ bool has_name_in(PyObject* callable, const Names& names) {
   return !name || !PyUnicode_Check(name.get()) || names.count(utf8(name.get())) != 0;
 }
 
-// One of numpy's own: numpy.frompyfunc makes others, which call functions.
+// Whether the ufunc belongs to numpy. numpy.frompyfunc creates other ufuncs, which call Python functions.
 bool is_ufunc(PyObject* object) {
   if (std::string_view(Py_TYPE(object)->tp_name) != "numpy.ufunc") return false;
   static PyObject* const numpy = import_module("numpy").release();
@@ -211,7 +211,7 @@ bool KnownArrays::add(PyObject* result) {
   constexpr std::string_view kPlain = "biufcSUmM";
   if (kPlain.find(utf8(kind.get())) == std::string_view::npos) return false;
   PyRef root = PyRef::borrow(result);
-  while (PyRef base = attribute_or_null(root.get(), "base")) {  // which nobody else has
+  while (PyRef base = attribute_or_null(root.get(), "base")) {  // the base has no other owner
     if (base.get() == Py_None) break;
     if (!is_array(base.get())) return false;
     root = std::move(base);
@@ -221,8 +221,7 @@ bool KnownArrays::add(PyObject* result) {
   return true;
 }
 
-// References to an object that are gone when the operation in progress is done: its operands, and variables that are
-// not read again.
+// Counts references that disappear with the operation in progress: its operands, and variables that are not read again.
 static Py_ssize_t references_of_the_past(PyObject* object, const CressetActivation& innermost) {
   Py_ssize_t count = 0;
   for (const CressetActivation* a = &innermost; a != nullptr; a = a->caller) {
@@ -241,9 +240,9 @@ bool KnownArrays::is_only_given(PyObject* array, const CressetActivation& activa
   PyObject* const root = root_of(array);
   if (root == nullptr) return false;
   const Py_ssize_t past = references_of_the_past(array, activation);
-  if (array == root) return Py_REFCNT(array) == past + 1;  // ours
+  if (array == root) return Py_REFCNT(array) == past + 1;  // the reference in roots_
   const PyRef base = checked(PyObject_GetAttrString(array, "base"));
-  constexpr Py_ssize_t kOursAndTheViews = 3;  // with `base`
+  constexpr Py_ssize_t kOursAndTheViews = 3;  // roots_, the view's base, and `base`
   return base.get() == root && Py_REFCNT(array) == past &&
          Py_REFCNT(root) == references_of_the_past(root, activation) + kOursAndTheViews;
 }

@@ -13,7 +13,7 @@ bool complains_of_changes(PyObject* iterator) {
          goes_over_dict(iterator);
 }
 
-// Both are of one type of C code's, which keeps nothing but references and numbers.
+// Both objects have the same C type, which holds only references and numbers.
 void exchange_contents(PyObject* a, PyObject* b) {
   auto *const mine = reinterpret_cast<char*>(a), *const its = reinterpret_cast<char*>(b);
   std::swap_ranges(mine + sizeof(PyObject), mine + Py_TYPE(a)->tp_basicsize, its + sizeof(PyObject));

@@ -1,5 +1,6 @@
-// Iterators of deques and dictionaries that a piece leaves. They are made before the piece's effects happen at a later
-// call, and are to stand in what those leave: CPython's complain of any change since they were made.
+// Iterators over deques and dictionaries which outlive a segment. At a later call they are created before the side
+// effects of the segment are replayed, and must iterate over the containers afterwards. CPython's iterators raise an
+// error after any change since their creation.
 #pragma once
 
 #include <utility>
@@ -9,13 +10,13 @@
 
 namespace cresset::frontend {
 
-// Keeps those that are made until it settles them.
+// Collects the iterators created during its lifetime, until settle().
 class LateIterators {
  public:
   LateIterators();
   ~LateIterators();
   LateIterators(const LateIterators&) = delete;
-  void settle();  // once the effects have happened
+  void settle();  // called after the side effects
 
  private:
   friend void note_made_iterator(PyObject* made, const Anatomy& anatomy);

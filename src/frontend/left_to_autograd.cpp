@@ -29,7 +29,8 @@ bool any_is_left() {
 
 bool is_left_code(PyObject* code) { return any_is_left() && Feedback::current()->of_autograd.count(code) != 0; }
 
-// Codes that use autograd for what lives on; and those that were met. nullptr: nobody learns.
+// Code which uses autograd on tensors that outlive the segment, and code which was queried. nullptr: no compiled
+// function is running.
 Feedback::Users* users(UseOfAutograd use) {
   Feedback* const known = Feedback::current();
   return known != nullptr ? &known->users.at(static_cast<size_t>(use)) : nullptr;
@@ -56,7 +57,7 @@ bool is_left(PyObject* callable, int depth) {
   if (PyMethod_Check(callable)) return is_left(PyMethod_GET_FUNCTION(callable), depth + 1);
   if (PyFunction_Check(callable)) {
     PyObject* const inner = wrapped_by(callable);
-    // once_differentiable wraps many by the same code
+    // once_differentiable wraps many functions in the same code
     auto* const code = (PyCodeObject*)PyFunction_GET_CODE(callable);
     const bool is_shared =
         inner != nullptr && std::string_view(utf8(code->co_filename)).ends_with("autograd/function.py");
@@ -80,7 +81,7 @@ PyTypeObject* type_of_module_hooks() {
   return type;
 }
 
-// Whether it is a function of C code's, which runs unseen.
+// Whether the callable is a C function, which the evaluator cannot observe.
 bool is_of_c(PyObject* callable) {
   static PyObject* const partial = module_attribute("functools", "partial");
   if (PyMethod_Check(callable)) return is_of_c(PyMethod_GET_FUNCTION(callable));
@@ -104,14 +105,14 @@ bool wants_gradients(PyObject* object) {
   });
 }
 
-// By which functions such ones come into the record.
+// The functions that add Python functions to the autograd graph.
 enum class Way : uint8_t { None, HookOfTensor, CustomFunction, HooksOfModule, Checkpoint };
 Way way_of(PyObject* function) {
   static const std::unordered_map<PyObject*, Way> ways = [] {
     std::unordered_map<PyObject*, Way> out;
     const auto add = [&](const PyRef& of, const char* name, Way way) {
       const PyRef found = PyRef::steal(PyObject_GetAttrString(of.get(), name));
-      if (!found) return PyErr_Clear();  // not in this release
+      if (!found) return PyErr_Clear();  // missing in this release
       PyObject* inner = PyMethod_Check(found.get()) ? PyMethod_GET_FUNCTION(found.get()) : found.get();
       if (PyObject* wrapped = cresset_eval_wrapped(inner)) inner = wrapped;
       out.emplace(Py_NewRef(inner), way);
@@ -174,7 +175,7 @@ void add_hooks_of_module(PyObject* object) {
   }
 }
 
-// A hook of a node: torch's own, on behalf of a module, or the program's.
+// Records a node's hook: a hook that torch adds for a module, or a hook of the program.
 void add_hook(PyObject* hook) {
   PyObject* const closure = PyFunction_Check(hook) ? PyFunction_GET_CLOSURE(hook) : nullptr;
   bool of_module = false;
@@ -189,19 +190,20 @@ void add_hook(PyObject* hook) {
 
 void leave(const RecordRun::Call& call) {
   for (const PyRef& code : call.codes) add(code.get());
-  for (const PyRef& object : call.objects) add_hooks_of_module(object.get());  // it may not have come to them
+  for (const PyRef& object : call.objects) add_hooks_of_module(object.get());  // the call may not have reached them
 }
 
 template <class OfPython, class Hook>
-void add_hooks(const Hook& hook, std::string_view mangled, PyObject* out) {  // libtorch_python does not export them
+// type names: libtorch_python does not export the types
+void add_hooks(const Hook& hook, std::string_view mangled, PyObject* out) {
   if (std::string_view(typeid(hook).name()).ends_with(mangled) &&
       PyList_Append(out, static_cast<const OfPython&>(hook).dict) < 0)
     throw PythonError{};
 }
 
-// Once for each function.
+// Warns once per function.
 void warn_of_checkpoint(PyObject* function) {
-  static auto& told = *new std::unordered_map<PyObject*, PyRef>;  // codes
+  static auto& told = *new std::unordered_map<PyObject*, PyRef>;  // code objects
   if (PyMethod_Check(function)) function = PyMethod_GET_FUNCTION(function);
   PyObject* const key = PyFunction_Check(function) ? PyFunction_GET_CODE(function) : (PyObject*)Py_TYPE(function);
   if (!told.emplace(key, PyRef::borrow(key)).second) return;

@@ -24,8 +24,8 @@ bool is_operator(int opcode) {
   return opcode == BINARY_OP || opcode == COMPARE_OP || opcode == CONTAINS_OP || opcode == BINARY_SUBSCR;
 }
 
-// The call or the operator in progress, unless it is another instruction. While a frame runs for it, the activation
-// stands at the last of the cache units behind it.
+// The call or the operator in progress, or nullopt for another instruction. While a frame runs for the instruction, the
+// activation's position is the last cache unit behind it.
 std::optional<Key> in_progress(const CressetActivation& activation) {
   const PyRef code = checked(PyCode_GetCode(activation.code));
   const auto* units = (const unsigned char*)PyBytes_AS_STRING(code.get());
@@ -37,7 +37,7 @@ std::optional<Key> in_progress(const CressetActivation& activation) {
   return Key{(PyObject*)activation.code, static_cast<PyObject*>(activation.user), at};
 }
 
-// Of torch's functions that enter a level of a transform.
+// Whether the function is torch code which enters a level of a transform.
 bool enters_transform(const CressetActivation& activation) {
   const std::string_view file = path_in_torch(activation.code->co_filename);
   return file == "_functorch/apis.py" || file == "_functorch/vmap.py" || file == "_functorch/eager_transforms.py";
@@ -47,7 +47,7 @@ bool is_library(const CressetActivation& activation) {
   return !path_in_torch(activation.code->co_filename).empty() || !path_in_cresset(activation.code->co_filename).empty();
 }
 
-// The outermost activation that cannot be rebuilt; nullptr when all can.
+// The outermost activation which cannot be rebuilt; nullptr when all can.
 const CressetActivation* outermost_closed(const CressetActivation* innermost) {
   const CressetActivation* out = nullptr;
   const bool in_transform = inside_transform();
@@ -72,7 +72,7 @@ bool leave_whole(const CressetActivation* innermost) {
 
 bool leave_whole_at(const CressetActivation* at) {
   while (at != nullptr && is_library(*at)) at = at->caller;
-  // An instruction that hashes a key, or compares one, is left with the call around it.
+  // An instruction which hashes or compares a key is skipped; the call around it is left whole instead.
   std::optional<Key> key;
   for (; at != nullptr && !key; at = at->caller)
     if (!is_library(*at)) key = in_progress(*at);

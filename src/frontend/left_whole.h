@@ -1,8 +1,8 @@
-// Calls and operators that a piece cannot end inside of: of C code that calls back (a custom function's `apply`, an
-// `__add__` in Python), of torch.func's transforms, of checkpoints. Where one had to, the rest of that call of the
-// program runs natively and nothing is kept of the piece; from the next capture on a piece ends where the program makes
-// the inner call, which is done natively as a whole, and the next one begins behind it. Known to the function alone
-// (feedback.h).
+// Opaque calls and operators, inside of which no segment can end: C code which calls back (a custom function's `apply`,
+// an `__add__` in Python), transforms of torch.func, checkpoints. When a break is necessary inside, the rest of the
+// program's call runs in CPython and the segment is discarded. From the next capture on a segment ends before the inner
+// call. CPython runs the inner call as a whole, and the next segment begins behind it. The record belongs to the
+// compiled function (feedback.h).
 #pragma once
 
 #include "frontend/eval/hooks.h"
@@ -11,8 +11,8 @@ namespace cresset::frontend {
 
 inline constexpr const char* kLeftWhole = "a call inside of which a piece cannot end";
 
-// What is called, by its code: a closure is another function at each call. nullptr: an operator. Borrowed: it lives as
-// long as the call does, which the callable (a method bound for it) need not.
+// The code of the callable, because a closure is a new function at each call. nullptr: an operator. Borrowed: the code
+// lives as long as the call, unlike the callable, which may be a temporary bound method.
 inline PyObject* kind_of_callable(PyObject* callable) {
   if (callable == nullptr) return nullptr;
   if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
@@ -20,24 +20,25 @@ inline PyObject* kind_of_callable(PyObject* callable) {
   return PyType_Check(callable) ? callable : (PyObject*)Py_TYPE(callable);
 }
 
-// So that leave_whole() knows.
+// Stores the kind of the callable for leave_whole().
 inline void note_callable(CressetActivation* activation, PyObject* callable) {
   activation->user = kind_of_callable(callable);
 }
 
-// innermost: where a piece has to end, and cannot. Whether there is such a call around it of which that was not known.
-// Under the GIL, as all of this.
+// innermost: the frame where a segment must end and cannot. Returns whether an opaque call lies around it which was not
+// yet recorded. All functions here need the GIL.
 bool leave_whole(const CressetActivation* innermost);
-// Likewise of the call or the operator that an activation is in the middle of, or of the program's around it: C code
-// asked tensors there, or what was called holds what cannot be rebuilt.
+// Does the same for the call or operator which an activation is executing, or for the program's call around it. Used
+// when C code inside asked for tensor data, or when the callee holds objects without a reconstruction.
 bool leave_whole_at(const CressetActivation* caller);
-// That call, which need not be in progress.
+// Records this call, which need not be in progress.
 bool leave_call_whole(PyCodeObject* code, int instruction, PyObject* callable);
-// callable: nullptr of an operator.
+// callable: nullptr for an operator.
 bool is_left_whole(const CressetActivation& activation, PyObject* callable);
 
-// Of the function whose call this thread captures: whether regions of inference mode are entered between two pieces,
-// since a piece had to end inside of one. It is done by the guard's C++ code, which a later call does likewise.
+// For the function whose call this thread captures: whether inference-mode regions are entered between two segments,
+// because a segment had to end inside of a region. The guard's C++ code enters the region, and runs again at a later
+// call.
 void enter_inference_apart(bool apart);
 bool enters_inference_apart(PyObject* callable);
 

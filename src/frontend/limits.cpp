@@ -7,8 +7,8 @@
 namespace cresset::frontend {
 namespace {
 
-// That a spec holds to by identity, with attributes of its own; also in a cell. Of one that is held to its parts, the
-// class. nullptr: it is no such object.
+// The object with attributes in an identity guard, also inside a cell. For an object guarded by its parts, its class.
+// nullptr for other objects.
 PyObject* instance_in(const ArgSpec& spec) {
   if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Cell && spec.children.size() == 1)
     return instance_in(spec.children[0]);
@@ -21,16 +21,16 @@ PyObject* instance_in(const ArgSpec& spec) {
   return is_one ? object : nullptr;
 }
 
-// The object whose calls a variant serves: the first among its arguments.
+// The object whose calls the entry serves: the first among its arguments.
 PyObject* instance_of(const Variant& variant) {
   for (const ArgSpec& arg : variant.args.children)
     if (PyObject* object = instance_in(arg)) return object;
   return nullptr;
 }
 
-// Likewise of a piece: the first argument of the innermost frame that has one.
+// The same for a segment: the first argument of the innermost frame which has such an argument.
 PyObject* instance_among(const ArgSpec& frames) {
-  constexpr size_t kSlots = 2;  // of frame_contents()
+  constexpr size_t kSlots = 2;  // in frame_contents()
   for (auto frame = frames.children.rbegin(); frame != frames.children.rend(); ++frame) {
     if (frame->children.size() <= kSlots || frame->children[kSlots].children.empty()) continue;
     if (PyObject* object = instance_in(frame->children[kSlots].children[0])) return object;
@@ -58,7 +58,7 @@ std::string Misses::guard_of(const std::string& why) {
   const size_t at = why.find(kExpected);
   if (at == std::string::npos) return why;
   size_t end = at + kExpected.size();
-  while (end < why.size() && std::isalpha(static_cast<unsigned char>(why[end])) != 0) ++end;  // what: sizes, dtype
+  while (end < why.size() && std::isalpha(static_cast<unsigned char>(why[end])) != 0) ++end;  // sizes, dtype, ...
   return end > at + kExpected.size() ? why.substr(0, end) : why.substr(0, at);
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 PyObject* name_of_slot(PyCodeObject* code, int slot) { return PyTuple_GET_ITEM(code->co_localsplusnames, slot); }
 
-// Functions that are defined in this code, which may be called at any time.
+// Checks functions which are defined in this code and may be called at any time.
 bool inner_code_changes(PyCodeObject* code, PyObject* name) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts); ++i) {
     PyObject* const constant = PyTuple_GET_ITEM(code->co_consts, i);
@@ -27,7 +27,7 @@ bool code_changes(PyCodeObject* code, int last, int slot) {
   return cresset_eval_may_change_cell(code, last, slot) != 0 || inner_code_changes(code, name_of_slot(code, slot));
 }
 
-// A variable that inner functions share with outer ones, by live frames or a function that lives on.
+// Whether live frames or a surviving function may change a variable which inner functions share with outer functions.
 bool may_be_changed(PyObject* cell, const RecipeBuilder& recipes) {
   for (CressetActivation* a = cresset_eval_current(); a != nullptr; a = a->caller) {
     CressetFrameImage image;

@@ -1,4 +1,4 @@
-// What the program may still change when a piece has ended.
+// Objects which the program may still change after the end of a segment.
 #pragma once
 
 #include <Python.h>
@@ -8,8 +8,8 @@ namespace cresset::frontend {
 class RecipeBuilder;
 class Session;
 
-// Of a container, an instance or a cell that functions of autograd's record look at: whether what follows the piece may
-// change it before the backward pass. recipes: of the piece's end.
+// For a container, instance or cell which Python functions of the autograd graph read: whether code after the segment
+// may change it before the backward pass. recipes: the reconstruction at the end of the segment.
 bool lives_on(PyObject* object, const RecipeBuilder& recipes, const Session& session, bool at_break);
 
 }  // namespace cresset::frontend

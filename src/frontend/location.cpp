@@ -17,8 +17,8 @@ std::string describe(const CressetStackFrame& at, int line) {
 
 }  // namespace
 
-// A program asks for its lines in their order: what was read of a code's table is not read again, where CPython has a
-// function that goes on from there.
+// Most programs execute their lines in order. The search continues from the last read position of the line table, if
+// this CPython version has a function for it.
 int LocationTracker::line_of(const CressetStackFrame& at) {
 #if PY_VERSION_HEX < 0x030E0000
   if (at.instruction < 0) return at.code->co_firstlineno;
@@ -39,7 +39,8 @@ int LocationTracker::line_of(const CressetStackFrame& at) {
 #endif
 }
 
-// torch's bindings give the GIL up before they dispatch; it is taken back for what is met for the first time only.
+// torch's bindings release the GIL before they dispatch. It is taken only for a code position that is met for the first
+// time.
 void LocationTracker::update(bridge::Capture& capture) {
   CressetStackFrame at;
   for (int found = cresset_stack_top(&at); found != 0; found = cresset_stack_next(&at)) {

@@ -1,4 +1,4 @@
-// The user's line behind an operator, recorded cheaply: formatted once for each instruction that captures.
+// The user's source line of an operator, recorded cheaply: the string is formatted once per capturing instruction.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace cresset::frontend {
 
 class LocationTracker {
  public:
-  // Sets Graph::current_location to the innermost frame outside torch's package and ours.
+  // Sets Graph::current_location to the innermost frame outside of torch and cresset.
   void update(bridge::Capture& capture);
 
  private:
@@ -33,10 +33,10 @@ class LocationTracker {
   std::unordered_map<const void*, bool> is_library_;
 #if PY_VERSION_HEX < 0x030E0000
   struct Lines {
-    const char* table = nullptr;  // borrowed: a code that is gone may have left its address to another one
+    const char* table = nullptr;  // borrowed, to detect another code at a reused address
     Py_ssize_t size = 0;
-    int first = 0;              // line
-    PyCodeAddressRange read{};  // up to where
+    int first = 0;              // line number
+    PyCodeAddressRange read{};  // range which was read so far
   };
   std::unordered_map<const void*, Lines> lines_;  // by code
 #endif

@@ -19,7 +19,7 @@ bool names(PyCodeObject* code, const char* const* wanted, size_t count) {
   return false;
 }
 
-// Names of what looks at a frame's locals without its code saying so.
+// Names of functions and modules which may read a frame's locals.
 bool looks_at_own_locals(PyCodeObject* code) {
   static constexpr const char* kNames[] = {"locals",  "vars", "dir",     "eval", "exec",
                                            "globals", "sys",  "inspect", "super"};
@@ -33,7 +33,8 @@ bool looks_at_other_locals(PyCodeObject* code) {
 
 bool leads_there(PyObject* function, int depth);
 
-// What code finds by a name: a function, or one of a module that it finds by another.
+// Whether a name in the code leads to a function that reads locals: a global function, or a function of a global
+// module.
 bool any_leads_there(PyCodeObject* code, PyObject* globals, int depth) {
   const auto leads = [&](PyObject* dict, PyObject* name) {
     PyObject* const found = dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
@@ -61,19 +62,20 @@ bool search(PyObject* function, int depth) {
   return any_leads_there(code, PyFunction_GET_GLOBALS(function), depth + 1);
 }
 
-// torch's own code looks at no frames. What was found of a code stays, so that it is not searched at every break.
+// torch's own code inspects no frames. The answer per code object is cached, so that graph breaks do not repeat the
+// search.
 bool leads_there(PyObject* function, int depth) {
   constexpr size_t kMost = 10000;
-  static auto& known = *new std::unordered_map<PyObject*, std::pair<PyRef, bool>>;  // for good
+  static auto& known = *new std::unordered_map<PyObject*, std::pair<PyRef, bool>>;  // kept for the whole process
   PyObject* const code = PyFunction_GET_CODE(function);
   if (const auto found = known.find(code); found != known.end()) return found->second.second;
   PyObject* const file = ((PyCodeObject*)code)->co_filename;
   if (!path_in_torch(file).empty() || !path_in_cresset(file).empty()) return false;
   if (known.size() >= kMost) return true;
-  known.emplace(code, std::pair(PyRef::borrow(code), false));  // one that calls itself
+  known.emplace(code, std::pair(PyRef::borrow(code), false));  // ends the recursion of a recursive function
   const bool leads = search(function, depth);
   if (leads || depth == 0) return known[code].second = leads;
-  return known.erase(code), false;  // of a longer chain, another search may see more
+  return known.erase(code), false;  // a search from another function may reach further
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Whether what a function calls may look at the function's locals (frame.f_back.f_locals): they are kept at a break
-// then, also those that the function's own code will not read any more.
+// Whether a callee may read the function's locals (frame.f_back.f_locals). All locals are then kept at a graph break,
+// including locals which the function's own code no longer reads.
 #pragma once
 
 #include "frontend/eval/hooks.h"
 
 namespace cresset::frontend {
 
-// By the names in its code, and in the code of functions that it finds by them: as far as such a chain is short.
+// Decides by the names in the code, and in the code of functions reachable through these names by a short chain.
 bool may_look_at_locals(const CressetFrameImage& image);
 
 }  // namespace cresset::frontend

@@ -12,7 +12,7 @@
 namespace cresset::frontend {
 namespace {
 
-PyObject* shared_classes() {  // weak, so that they go with what made them
+PyObject* shared_classes() {  // weak references, so that the classes can die
   static PyObject* const set = checked(PyObject_CallNoArgs(module_attribute("weakref", "WeakSet"))).release();
   return set;
 }
@@ -22,13 +22,13 @@ bool may_change(PyObject* value) {
          is_data_object(value);
 }
 
-// Looks for what may change where the functions of classes find it, of what the call made: in their closures and
-// defaults, and in those of functions in there.
+// Searches functions of classes for mutable objects of the call: in closures and defaults, recursively through
+// functions.
 class Changing {
  public:
   explicit Changing(const std::function<bool(PyObject*)>& existed) : existed_(existed) {}
 
-  // A name of the class, or of one that it is made of; empty: there is none.
+  // Returns the name of a class member that leads to a mutable object; empty: none.
   std::string in_class(PyTypeObject* type) {
     if (!seen_.insert((PyObject*)type).second || !is_heap_type(type) || existed_((PyObject*)type)) return {};
     PyObject *name, *value;
@@ -79,7 +79,7 @@ class Changing {
   std::unordered_set<PyObject*> seen_;
 };
 
-// Its type parameters evaluate their bounds when they are asked for them.
+// Type parameters which evaluate their bounds lazily.
 bool evaluates_later(std::string_view name, PyObject* value) {
   if (name != "__type_params__" || !PyTuple_Check(value)) return false;
   PyObject** const parameters = PySequence_Fast_ITEMS(value);
@@ -95,7 +95,7 @@ std::string share_class(PyTypeObject* type, const std::function<bool(PyObject*)>
     if (evaluates_later(text, value)) return "__type_params__, whose bounds are evaluated later";
     const bool of_the_class_itself =
         text.starts_with('_') && text.ends_with('_');                           // __dataclass_fields__, _member_map_
-    if (!of_the_class_itself && !Py_IS_TYPE(value, type) && may_change(value))  // not the members of an enumeration
+    if (!of_the_class_itself && !Py_IS_TYPE(value, type) && may_change(value))  // enumeration members are excluded
       return std::string(text) + ", which may change";
   }
   if (std::string found = Changing(existed).in_class(type); !found.empty())

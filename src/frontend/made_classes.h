@@ -1,5 +1,5 @@
-// Classes that a call made and that outlive the piece which made them. Later calls make none: they share the first
-// one's, so nothing may be changed in it.
+// Classes which a call created and which outlive the creating segment. Later calls create no class and share the class
+// of the first call, so the class must not change.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,12 @@
 
 namespace cresset::frontend {
 
-// Why calls cannot share this class: what in it may be changed. Empty when they can; the class is remembered then.
+// Returns why calls cannot share the class: a mutable object in it. Returns an empty string when calls can share it,
+// and records the class.
 std::string share_class(PyTypeObject* type, const std::function<bool(PyObject*)>& existed);
 bool is_shared_class(PyTypeObject* type);
-// Whether a function was made by one that ran: not by a module, nor as a method of a class, which calls share.
+// Whether a running function created the function. Functions of a module and methods of a class, which calls share, do
+// not count.
 bool is_made_by_function(PyObject* function);
 
 }  // namespace cresset::frontend

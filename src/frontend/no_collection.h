@@ -1,7 +1,7 @@
-// Garbage collection rests while something is captured: capturing makes many objects, none of them garbage in cycles,
-// and a full collection in the middle costs more than it all. What is in the youngest generation meanwhile was made
-// meanwhile. The collector is not turned off, which other threads and the program would see: it believes that little
-// was made.
+// Garbage collection pauses during a capture. A capture creates many objects which are not cyclic garbage, and a full
+// collection in the middle costs more than the capture. During the pause, the youngest generation contains exactly the
+// objects created since its start. Disabling the collector would be visible to other threads and to the program.
+// Instead its allocation counter is kept low.
 #pragma once
 
 namespace cresset::frontend {
@@ -13,11 +13,11 @@ class NoCollection {
   ~NoCollection();
   NoCollection(const NoCollection&) = delete;
   bool ages_known() const { return were_collected_; }
-  // The program may have had garbage collected meanwhile, after which the collector counts as ever.
+  // Renews the pause, because the program may have run a collection which reset the collector's counters.
   static void again();
 
  private:
-  bool were_collected_;  // the young ones, when it began
+  bool were_collected_;  // whether the youngest generation was collected at the beginning
 };
 
 }  // namespace cresset::frontend

@@ -40,9 +40,9 @@ constexpr std::array<Operator, 16> kOperators = {{{"__add__", &NumberNode::add},
                                                   {"__le__", &NumberNode::le},
                                                   {"__gt__", &NumberNode::gt},
                                                   {"__ge__", &NumberNode::ge}}};
-std::array<PyObject*, kOperators.size()> otherwise_of{};  // owned, for good
+std::array<PyObject*, kOperators.size()> otherwise_of{};  // owned for the whole process
 
-// Null unless it is a symbol of ours.
+// The node of a cresset symbol, otherwise null.
 c10::SymNode own_node(PyObject* number) {
   c10::SymNode node = node_of(number);
   const auto* const ours = dynamic_cast<const bridge::SymNode*>(node.get());
@@ -63,7 +63,7 @@ PyObject* python_number(const c10::SymNode& node) {
   return PyObject_CallOneArg((PyObject*)type, py::cast(node).ptr());
 }
 
-// Two numbers of which one is a symbol of ours, as nodes; null where they are not.
+// The nodes of two numbers, at least one of them a cresset symbol; otherwise null.
 std::pair<c10::SymNode, c10::SymNode> nodes_of(PyObject* a, PyObject* b) {
   const auto is_symbol = [](PyObject* number) { return is_symint(number) || is_symfloat(number); };
   if (!is_symbol(a) && !is_symbol(b)) return {};
@@ -79,7 +79,7 @@ std::pair<c10::SymNode, c10::SymNode> nodes_of(PyObject* a, PyObject* b) {
   return {node(a), node(b)};
 }
 
-// torch's own Python code rounds a quotient, which is not what Python's floats do.
+// torch's Python code rounds the quotient, which differs from Python's float operators.
 PyObject* remainder_of_float(const Operator& op, PyObject* self, PyObject* other) {
   const bool quotient = std::string_view(op.name).find("floordiv") != std::string_view::npos;
   PyObject *const a = op.reflected ? other : self, *const b = op.reflected ? self : other;
@@ -96,7 +96,8 @@ bool has_remainder(const Operator& op) {
   return op.of_nodes == &NumberNode::floordiv || op.of_nodes == &NumberNode::mod;
 }
 
-// nullptr, without an exception: not here. What raises is done again by Python code, which says why.
+// Returns nullptr without an exception for unsupported operands. Python code repeats operations that raise, for the
+// right error message.
 PyObject* of_ints(const Operator& op, PyObject* self, PyObject* other) {
   if (!PyLong_CheckExact(other) && Py_TYPE(other) != Py_TYPE(self)) return nullptr;
   try {
@@ -145,7 +146,7 @@ PyObject* number_operator(PyTypeObject* type, const char* name, PyObject* otherw
   for (size_t i = 0; i < kOperators.size(); ++i) {
     if (std::string_view(kOperators[i].name) != name) continue;
     Py_XSETREF(otherwise_of[i], Py_NewRef(otherwise));
-    note_special_call(&methods[i]);  // of a float, the program's own call is told what an int says
+    note_special_call(&methods[i]);  // for a float operand the program's call receives NotImplemented from int
     return PyDescr_NewMethod(type, &methods[i]);
   }
   return Py_NewRef(Py_None);

@@ -1,18 +1,18 @@
-// Operators of symbolic ints among themselves and with plain ones, which most programs that ask for sizes do by the
-// hundred: done here without a frame. All else of them is Python's (cresset._capture_patches).
+// Operators between symbolic ints and plain ints, without a Python frame. Programs which read sizes execute hundreds of
+// them. All other operators of symbolic numbers are Python code (cresset._capture_patches).
 #pragma once
 
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 
-// A method for the class `type` of symbolic ints that does the operator `name` (`__add__`, ...) where it can, and calls
-// `otherwise` where it cannot. Py_None where there is no such operator here.
+// Returns a method for the class `type` of symbolic ints which implements the operator `name` (`__add__`, ...) and
+// calls `otherwise` for unsupported operands. Returns Py_None when the operator has no implementation here.
 PyObject* number_operator(PyTypeObject* type, const char* name, PyObject* otherwise);
 
-// What an operation gives of `a` and `b` (which may be nullptr) that expressions do not have: the remainder or the
-// whole quotient of floats ("mod", "floordiv"), or a whole number (bridge::float_ops::whole_op), as a symbol. Empty
-// where it cannot be one: Python does it, of the numbers.
+// The symbolic result of an operation without an expression: the remainder or floor quotient of floats ("mod",
+// "floordiv"), or a whole number (bridge::float_ops::whole_op). `b` may be nullptr. Empty when no symbol can represent
+// the result; Python then computes with the plain numbers.
 PyRef computed_number(const char* name, PyObject* a, PyObject* b);
 
 }  // namespace cresset::frontend

@@ -1,12 +1,12 @@
-// Tuples of numbers that vary, of which another one stands in all places that a piece is given.
+// Tuples with varying numbers: the same substitute replaces all occurrences in the inputs of a segment.
 #include <algorithm>
 
 #include "frontend/arg_spec.h"
 
 namespace cresset::frontend {
 
-// A slice, a set, an iterator, the keys of a dictionary hold the very one, with plain numbers: the piece is for those
-// numbers, wherever it is met.
+// Slices, sets, iterators and dictionary keys keep the original tuple, with plain numbers. The segment then specializes
+// these numbers for all occurrences of the tuple.
 bool SpecBuilder::is_fixed_tuple(PyObject* object) {
   if (fixed_depth_ == 0) return fixed_tuples_.count(object) != 0;
   if (fixed_tuples_.insert(object).second) kept_.push_back(PyRef::borrow(object));
@@ -19,14 +19,14 @@ void SpecBuilder::note_fixed_tuples(PyObject* object) {
     if (PyTuple_Check(part)) fixed_tuples_.insert(part);
 }
 
-// One that two places hold stays one where another stands for it. Numbered once its items are: what is met inside of it
-// again, through a list, has nothing that stands for it yet.
+// A tuple in two places stays a single object when it is replaced. It is numbered after its items: an occurrence inside
+// of itself, through a list, has no substitute yet.
 void SpecBuilder::number_tuple(ArgSpec& spec, PyObject* object) {
   if (fixed_depth_ != 0 || !may_be_replaced(spec)) return;
   const auto position = static_cast<uint32_t>(tuples_.size());
   spec.numbered = tuples_.emplace(object, position).second;
   spec.position = position;
-  if (spec.numbered) kept_.push_back(PyRef::borrow(object));  // its address stays taken
+  if (spec.numbered) kept_.push_back(PyRef::borrow(object));  // prevents reuse of its address
 }
 
 bool SpecBuilder::is_same_tuple(ArgSpec& spec, PyObject* object) {

@@ -1,5 +1,5 @@
-// What a session knows of the objects that a piece met, by address. A record stays where it is while others are made:
-// who reads several things of one object looks it up once.
+// The session's records of the objects which a segment met, by address. A record does not move while other records are
+// added, so a caller can look it up once and keep the reference.
 #pragma once
 
 #include <memory>
@@ -12,31 +12,31 @@ namespace cresset::frontend {
 
 struct ObjectRecord {
   PyObject* object = nullptr;     // borrowed
-  PyRef kept;                     // of known ones
-  ObjectRecord* names = nullptr;  // of the dictionary that held its attributes when they were last asked for
-  uint32_t fact = 0;              // of a dictionary: its record among the facts (StateFacts::dict_item)
-  uint64_t keys_met = 0;          // likewise: a bit for each key that was read, which others may share
-  bool listed = false;            // likewise: what was read of it stands in a table, and not among the facts alone
-  bool known = false;             // it existed before the call, and was reached
-  bool made = false;              // an object of the call that was written into what existed
-  bool whole = false;             // all that it holds is a fact already, or guarded elsewhere
-  bool looked = false;            // something of what it held before was asked for
-  bool keys_written = false;      // a namespace that the call wrote to
+  PyRef kept;                     // set for known objects
+  ObjectRecord* names = nullptr;  // the record of the dictionary which held the attributes at the last read
+  uint32_t fact = 0;              // of a dictionary: its record among the guards (StateFacts::dict_item)
+  uint64_t keys_met = 0;          // of a dictionary: a bit per read key; keys may share bits
+  bool listed = false;            // of a dictionary: its reads stand in a table, not only among the guards
+  bool known = false;             // existed before the call and was reached
+  bool made = false;              // created by the call and written into an older object
+  bool whole = false;             // all contents are guarded already
+  bool looked = false;            // part of the earlier contents was read
+  bool keys_written = false;      // a namespace which the call wrote to
   bool dictionary_held = false;
-  bool function_held = false;  // of a function: that it stays what it is, and so do its cells, is a fact
+  bool function_held = false;  // of a function: its identity, code and cells are guarded
 };
 
 struct ArgSpec;
 
-// What a piece is given, and may not look into.
+// An input of a segment which the segment need not inspect.
 struct MayBeUnlooked {
-  ArgSpec* spec;  // borrowed: the variant's
+  ArgSpec* spec;  // borrowed from the cache entry
   PyObject* object;
   PyRef path;             // of plain data among the arguments
-  bool measured = false;  // likewise: its len() was asked for
+  bool measured = false;  // of plain data: its len() was asked for
 };
 
-// What id() gave: of which object, and who asked.
+// A result of id(): its object and the code which called id().
 struct AskedAddress {
   PyObject* object;  // borrowed
   PyRef code, asked;
@@ -58,7 +58,7 @@ class ObjectRecords {
     blocks_.clear();
     used_ = kBlock;
   }
-  // visit(record), in the order in which they were made.
+  // visit(record), in the order of creation.
   template <class Visit>
   void each(Visit&& visit) const {
     for (size_t i = 0; i < blocks_.size(); ++i)

@@ -1,4 +1,4 @@
-// What people read of objects, by no function of the program's: texts of guards, reasons, paths.
+// Readable strings for objects, made without calling functions of the program: for guards, reasons, paths.
 #pragma once
 
 #include <Python.h>
@@ -7,9 +7,9 @@
 
 namespace cresset::frontend {
 
-// A constant by its repr(), a class and a member of an Enum by their names, others by their types. In paths, too.
+// A constant by its repr(), a class or Enum member by its name, any other object by its type. Also used in paths.
 std::string key_text(PyObject* key);
-// Of the value of a fact: what is no constant is "another Tensor"; nullptr: "nothing".
+// The string for the value of a guard: a non-constant is "another Tensor"; nullptr is "nothing".
 std::string value_text(PyObject* value);
 
 }  // namespace cresset::frontend

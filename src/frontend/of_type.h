@@ -1,12 +1,12 @@
-// Whether an object is of a type that C code gives a layout of its own, or of one derived from it: what is asked of
-// many objects, of which most are of no such type.
+// Type test for types with an object layout of their own in C, and for their subclasses. The test is fast for the many
+// objects of other types.
 #pragma once
 
 #include <Python.h>
 
 namespace cresset::frontend {
 
-// What extends `object` alone extends no type with a layout of its own, which would be its base.
+// A type whose base is `object` does not extend a type with its own layout.
 inline bool is_of_type(PyObject* object, PyTypeObject* with_layout) {
   PyTypeObject* const type = Py_TYPE(object);
   if (type == with_layout) return true;

@@ -14,8 +14,8 @@
 namespace cresset::frontend {
 namespace {
 
-// Functionalities, without backends, that a thread may include though nobody looks: those by default, autocast's and
-// autograd's, and a backend's own, as a capture of ours adds them.
+// Dispatch keys, without backends, that a thread may include when no tracer is active. These are the default keys, the
+// keys of autocast and autograd, and a backend's own keys, which cresset's captures add.
 uint64_t unobserved() {
   static const uint64_t keys = (c10::default_included_set | c10::autocast_dispatch_keyset |
                                 c10::autograd_dispatch_keyset | c10::DispatchKeySet(c10::DispatchKey::Dense))
@@ -29,7 +29,8 @@ bool is_stand_in(PyObject* object, int depth) {
     const at::Tensor& tensor = tensor_of(object);
     if (!tensor.defined()) return false;
     const c10::DispatchKeySet keys = tensor.key_set();
-    static PyObject* const of_mode = PyUnicode_InternFromString("_mode_key");  // a class of torch's that a mode makes
+    // a class attribute which torch's modes set
+    static PyObject* const of_mode = PyUnicode_InternFromString("_mode_key");
     if (keys.has(c10::DispatchKey::Python) && _PyType_Lookup(Py_TYPE(object), of_mode) != nullptr) return true;
     return keys.has(c10::DispatchKey::Meta) || keys.has(c10::DispatchKey::Functionalize) ||
            keys.has(c10::DispatchKey::FuncTorchBatched) || keys.has(c10::DispatchKey::FuncTorchGradWrapper);
@@ -49,8 +50,8 @@ bool is_stand_in(PyObject* object, int depth) {
 
 }  // namespace
 
-// By what tracers have in common: each puts a key into the thread's set (Tracer, Python, PreDispatch, Functionalize,
-// those of torch.func's levels), for which it has kernels.
+// Every tracer includes a dispatch key for its kernels in the thread's set: Tracer, Python, PreDispatch, Functionalize,
+// or the keys of torch.func's levels.
 bool traced_by_others() {
   const uint64_t included = c10::impl::tls_local_dispatch_key_set().included_.raw_repr();
   return (included & ~unobserved()) != 0 || c10::impl::TorchDispatchModeTLS::any_modes_set();
@@ -69,7 +70,7 @@ PyObject* mode_key() {
   return name;
 }
 
-// A mode that torch has one of: fake tensors, functionalization, tracing into a graph.
+// Whether the object is a torch mode that exists once: fake tensors, functionalization, tracing into a graph.
 bool is_mode_of_tracer(PyObject* object) {
   static PyObject* const modes = module_attribute("torch.utils._python_dispatch", "TorchDispatchMode");
   if (PyObject_TypeCheck(object, (PyTypeObject*)modes) == 0) return false;
@@ -86,7 +87,7 @@ bool holds_tensor(PyObject* object, int depth) {
                      [&](PyObject* item) { return holds_tensor(item, depth - 1); });
 }
 
-// torch's folders of those who trace.
+// Whether the file is in a torch folder that contains tracers.
 bool is_of_tracers(std::string_view file) {
   for (const std::string_view folder :
        {"export/", "_export/", "onnx/", "jit/_trace.py", "fx/experimental/proxy_tensor"})

@@ -1,13 +1,13 @@
-// Generators that were there before the call: among its arguments, or in state. What they hold is their own business:
-// pieces hand them on, of whatever code they are, and taking an item of one (next, a loop, send) ends the piece and is
-// done natively. Those that the call makes itself consist of their frames (anatomy.h).
+// External generators, which existed before the call: among its arguments or in state. Their contents are not
+// inspected. Segments pass them on, independent of their code. Taking an item (next, a loop, send) causes a graph break
+// and runs in CPython. Generators which the call creates are decomposed into their frames (anatomy.h).
 #pragma once
 
 #include <Python.h>
 
 namespace cresset::frontend {
 
-// From then on, and for as long as the generator lives, it is known for one wherever frames of the function hold it.
+// Marks the generator as external for its whole lifetime, wherever frames of the function hold it.
 void note_outsider(PyObject* generator);
 extern bool any_outsiders;  // of any function in the process
 bool is_known_outsider(PyObject* object);

@@ -15,7 +15,7 @@ struct Classes {
   PyTypeObject* own = nullptr;
 };
 
-// Under the GIL; kept for good.
+// Under the GIL; kept for the whole process.
 std::array<Classes, 3>& classes() {
   static std::array<Classes, 3> known{{{(PyTypeObject*)module_attribute("torch", "SymInt")},
                                        {(PyTypeObject*)module_attribute("torch", "SymFloat")},
@@ -28,7 +28,7 @@ PyTypeObject* class_at(size_t which) {
   return known.own != nullptr ? known.own : known.torchs;
 }
 
-// Lists may be long: what is in them is met one by one.
+// Lists may be long; their items are adopted when the program reads them.
 constexpr Py_ssize_t kMostItems = 64;
 constexpr int kMostDeep = 4;
 

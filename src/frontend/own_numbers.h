@@ -1,6 +1,7 @@
-// The classes of a capture's symbolic numbers (python/cresset/_numbers.py): torch's, with what they lack of Python's.
-// Torch makes numbers of its own classes, which stay as they are for everybody else: those of a capture become numbers
-// of these classes where the program meets them. To torch's C++ code they are what they were.
+// cresset's classes of symbolic numbers (python/cresset/_numbers.py): torch's classes with the missing features of
+// Python's numbers. torch creates instances of its own classes, which stay unchanged for all other users. Numbers of a
+// capture become instances of cresset's classes when the program meets them. torch's C++ code does not notice the
+// difference.
 #pragma once
 
 #include <Python.h>
@@ -10,19 +11,19 @@
 
 namespace cresset::frontend {
 
-// Torch's own, until those of this package are known. Borrowed.
+// torch's own classes, until cresset's classes are registered. Borrowed.
 PyTypeObject* symint_class();
 PyTypeObject* symfloat_class();
 PyTypeObject* symbool_class();
-// Whether it is one of these, or what torch has instead.
+// Whether the type is a class of symbolic numbers, cresset's or torch's.
 bool is_class_of_numbers(PyTypeObject* type);
 
-// The object itself: a number of a capture's, also in tuples and lists, is of these classes from now on.
+// Changes the class of a number of a capture, also in tuples and lists. Returns the object itself.
 PyObject* adopt(PyObject* object);
 void adopt_arguments(const CressetCall& call);
 void adopt_operands(const CressetOperator& op);
 
-// For the module. _use_numbers(SymInt, SymFloat, SymBool); _adopt(object): the object.
+// Module functions: _use_numbers(SymInt, SymFloat, SymBool); _adopt(object): the object.
 PyObject* use_numbers(PyObject* module, PyObject* args);
 PyObject* adopt_object(PyObject* module, PyObject* object);
 

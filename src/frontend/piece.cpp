@@ -28,7 +28,7 @@
 namespace cresset::frontend {
 namespace {
 
-// cresset.mark_dynamic and its kin leave {dim: (kind, min, max, typical)} on the tensor.
+// cresset.mark_dynamic and related functions store {dim: (kind, min, max, typical)} on the tensor.
 std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
   std::vector<bridge::DimMark> marks;
   PyRef table = PyRef::steal(PyObject_GetAttrString(tensor, "_cresset_marks"));
@@ -58,11 +58,11 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
   return marks;
 }
 
-// Paths of the spec's tensors and ints, and the Python tensors, in order.
+// Paths of the spec's tensors and ints, in order.
 struct LeafNames {
   std::vector<std::string> tensors, ints;
-  std::vector<std::pair<bool, size_t>> numbers;  // in order: whether a float, which of the tensors or ints
-  std::unordered_set<std::string> presumed;      // ints that are taken to vary before they have
+  std::vector<std::pair<bool, size_t>> numbers;  // in order: (is a float, index among tensors or ints)
+  std::unordered_set<std::string> presumed;      // ints which are symbols before they have varied
   void collect(const ArgSpec& spec) {
     if (spec.kind == ArgSpec::Kind::Float) numbers.emplace_back(true, tensors.size());
     if (spec.kind == ArgSpec::Kind::Int) numbers.emplace_back(false, ints.size());
@@ -89,14 +89,14 @@ void collect_garbage(int generation) {
   PyErr_Clear();
 }
 
-// A dimension that the user marked dynamic must not have been pinned.
+// Throws if a dimension that the user marked dynamic was specialized.
 void check_marks(sym::ShapeEnv& env, const std::vector<sym::FixedSize>& fixed) {
   if (env.violations().empty()) return;
   set_error("ConstraintError", sym::explain_violations(env, fixed));
   throw PythonError{};
 }
 
-// A dimension of which the user suggested that it varies may have been.
+// Logs dimensions which were specialized although the user suggested that they vary.
 void log_suggestions(sym::ShapeEnv& env) {
   if (!log::enabled(log::Area::Guards)) return;
   for (const std::string& line : sym::dropped_suggestions(env)) log::write(log::Area::Guards, line);
@@ -155,8 +155,8 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   if (!match(variant_->args, args, leaves_, nullptr) || !match(variant_->kwargs, kwargs, leaves_, nullptr))
     bridge::abort_capture("an argument does not equal itself");
   if (!variant_->facts.gather(leaves_, nullptr)) bridge::abort_capture("a tensor among the program's state is gone");
-  // What is looked into when the piece ends. Other containers may be gone then: the program drops an iterator at the
-  // end of its loop.
+  // Keeps the containers that are inspected at the end of the segment. Other containers may die before: the program
+  // releases an iterator at the end of its loop.
   for (PyObject* const container : leaves_.containers)
     if (PyList_CheckExact(container) || PyDict_CheckExact(container)) leaves_.kept.push_back(PyRef::borrow(container));
   LeafNames names;
@@ -234,7 +234,7 @@ std::string Piece::end_recipes(uint64_t before) {
     const py::gil_scoped_release no_gil;
     why = capture_->record_gradients(builder_->tensors);
   }
-  PyErr_Clear();  // what Python's part of autograd raised, a checkpoint say, is what `why` tells
+  PyErr_Clear();  // the error of autograd's Python code (a checkpoint) is in `why`
   if (!why.empty()) return why;
   const auto wants_gradients = [](const at::Tensor& result) { return result.requires_grad(); };
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() &&
@@ -245,8 +245,8 @@ std::string Piece::end_recipes(uint64_t before) {
   add_held_by_arguments();
   add_temporaries(before);
   if (options_.fullgraph && capture_->reads_data()) return "what runs depends on a number read from tensor data";
-  // Cycles that hold tensors of the call are young; a collection of everything costs tens of milliseconds.
-  // Where a full one found none, the function stores tensors elsewhere: it is not looked for again.
+  // Cycles which hold tensors of the call are young. A full collection costs tens of milliseconds. If it found no such
+  // tensors once, the function stores tensors elsewhere, and the full collection is not repeated.
   Feedback* const feedback = Feedback::current();
   const int most = feedback != nullptr && feedback->collected_in_vain ? 1 : 2;
   for (int generation = 0; generation <= most; ++generation) {
@@ -258,14 +258,14 @@ std::string Piece::end_recipes(uint64_t before) {
   return "the call stores a tensor where it outlives the call";
 }
 
-// Whether nothing of Python's but the tensor itself holds its object.
+// Whether only the tensor itself refers to its Python object.
 static bool is_unknown_to_python(const at::Tensor& tensor) {
   const PyRef object = PyRef::steal(THPVariable_Wrap(tensor));
   return object && Py_REFCNT(object.get()) <= 2;
 }
 
-// Autograd's record of a view keeps its base alive (tensor._base), and for those of another dtype what they are views
-// of: that is no escape, but must become real too.
+// The autograd graph of a view keeps its base alive (tensor._base), and the viewed tensor if the dtype differs. These
+// tensors do not escape, but must become real too.
 void Piece::add_bases() {
   std::vector<at::Tensor>& tensors = builder_->tensors;
   const auto is_known = [&](const at::Tensor& tensor) {
@@ -284,7 +284,7 @@ void Piece::add_bases() {
   }
 }
 
-// Frames that an exception left behind hold their locals.
+// Frames of an exception's traceback hold their locals.
 void Piece::add_held_by_tracebacks() {
   std::unordered_set<const bridge::TraceTensor*> known;
   for (const at::Tensor& t : builder_->tensors) known.insert(bridge::TraceTensor::from(t));
@@ -297,7 +297,7 @@ void Piece::add_held_by_tracebacks() {
   for (const PyRef& traceback : builder_->tracebacks) visit_frames_of(traceback.get(), add);
 }
 
-// The piece keeps its arguments, also those that the program has dropped, with what it put into them.
+// The segment keeps its arguments, even if the program released them, with the tensors stored in them.
 void Piece::add_held_by_arguments() {
   std::unordered_set<const c10::TensorImpl*> known(floats_.begin(), floats_.end());
   for (const at::Tensor& t : builder_->tensors) known.insert(bridge::TraceTensor::from(t));
@@ -318,14 +318,14 @@ void Piece::add_held_by_arguments() {
   }
 }
 
-// What the operation in progress holds for itself must become real, too.
+// Temporaries of the operation in progress must become real too.
 void Piece::add_temporaries(uint64_t since) {
   for (const at::Tensor& t : capture_->held())
     if (static_cast<const bridge::TraceTensor*>(t.unsafeGetTensorImpl())->serial() >= since)
       builder_->tensors.push_back(t);
 }
 
-// Trace tensors that live on, but are in no recipe, were stored somewhere: that write has no replay.
+// Proxy tensors that are alive without a reconstruction were stored somewhere, and no replay covers this write.
 bool Piece::stored_elsewhere(uint64_t before) {
   const std::vector<at::Tensor> held = capture_->held();
   return std::any_of(held.begin(), held.end(), [&](const at::Tensor& t) {
@@ -342,7 +342,7 @@ static bool draws(const graph::Graph& graph) {
                      [&](graph::NodeId id) { return bridge::is_random(graph.node(id).op); });
 }
 
-// Floats and texts that were looked at.
+// Guards the values of inspected floats and strings.
 void Piece::pin_inputs() {
   size_t next_float = 0;
   pin_floats(variant_->args, leaves_, capture_->pinned_floats, next_float);
@@ -358,19 +358,19 @@ void Piece::compile_and_run() {
   std::vector<at::Tensor> real;
   bridge::Captured once;
   std::string internal_error;
-  std::optional<bridge::SavedGenerator> generator;  // what failed on the way has drawn
+  std::optional<bridge::SavedGenerator> generator;  // a failed attempt has drawn random numbers
   try {
     bridge::Captured captured = capture_->finish(builder_->tensors);
     once = captured.for_one_run();
     if (draws(*captured.graph)) generator.emplace();
     real = run_compiled(std::move(captured));
-  } catch (const bridge::CaptureAbort& e) {  // a result that has no place in a program
+  } catch (const bridge::CaptureAbort& e) {  // the program cannot represent a result
     refuse(e.what_without_backtrace());
   } catch (const bridge::PredictionError& e) {
     bridge::note_unpredictable(e.op());
     refuse(e.what());
-    variant_->raised = true;                     // the next call captures again, with that operator's sizes pinned
-  } catch (const bridge::AssumptionFailed& e) {  // for other calls the program may be right
+    variant_->raised = true;                     // the next call specializes the operator's sizes
+  } catch (const bridge::AssumptionFailed& e) {  // the program may suit other calls
     CRESSET_LOG(Recompiles, std::string("one call runs eagerly: ") + e.what_without_backtrace());
   } catch (const InternalError& e) {
     internal_error = e.what();
@@ -380,7 +380,7 @@ void Piece::compile_and_run() {
     if (generator) generator->restore();
     run_once(std::move(once));
     throw;
-  } catch (const c10::Error&) {  // of an operator, which the program may catch: what comes before it has happened
+  } catch (const c10::Error&) {  // an operator's error, which the program may catch: earlier operators must have run
     capture_->note_failure();
     if (variant_->entry != nullptr && !variant_->entry->may_run_again(/*put_back=*/true)) throw;
     if (generator) generator->restore();
@@ -415,7 +415,7 @@ void Piece::run_once(bridge::Captured captured) {
   bridge::Capture::settle(builder_->tensors, capture_->interpret(captured));
 }
 
-// The first run goes through the same guards as every later one.
+// The first run checks the same guards as later runs.
 std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   Totals& totals = live_totals();
   const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
@@ -463,7 +463,7 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
     capture_->count_writes(1);
     throw;
   }
-  for (const auto& [var, slot] : slots)  // sizes that data made: Python may hold on to them
+  for (const auto& [var, slot] : slots)  // data-dependent sizes: Python may hold them
     if (!env->symbol(var)->hint) env->learn(var, symbols[slot]);
   return results;
 }

@@ -1,4 +1,4 @@
-// One piece of a call: what is captured from one point on, until it ends, is compiled and has run.
+// A graph segment of a call: the operators from a resume point to the next graph break, captured, compiled and run.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@ namespace cresset::frontend {
 
 class Piece {
  public:
-  // variant: with its state, args and kwargs.
+  // variant: the cache entry with its state, args and kwargs.
   Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, ShapeProfile* profile);
   ~Piece() { variant_->facts.end_capture(); }
 
-  // The arguments take part from now on: tensors under their own identity, symbolic ints as new objects, in
-  // given_args() and given_kwargs(). Throws CaptureAbort when one cannot.
+  // Makes the arguments take part in the capture. Tensors keep their identity; symbolic ints are new objects in
+  // given_args() and given_kwargs(). Throws CaptureAbort when an argument cannot take part.
   void enter(PyObject* args, PyObject* kwargs);
   PyObject* given_args() const { return given_args_.get(); }
   PyObject* given_kwargs() const { return given_kwargs_.get(); }
-  // given_args(), which the piece does not keep any longer.
+  // given_args(), which the segment then no longer keeps.
   PyRef take_given_args() {
     args_ = {};
     return std::move(given_args_);
@@ -30,32 +30,32 @@ class Piece {
 
   bridge::Capture& capture() { return *capture_; }
   const std::shared_ptr<Variant>& variant() const { return variant_; }
-  bool is_repeated = false;  // one like it is kept: not counted
+  bool is_repeated = false;  // an equal segment is kept already: not counted
   const CallLeaves& leaves() const { return leaves_; }
-  // The caller's containers hold plain numbers again; when the piece has ended, before anything else runs.
+  // Restores plain numbers in the caller's containers. Called when the segment has ended, before any other code runs.
   bool places_symbols() const { return placed_.any(); }
   void take_back_numbers() { placed_.take_back(); }
-  // What came of an operation at which it ended; nullptr: nothing.
+  // Settles the tensors in the result of the operation at which the segment ended; nullptr: no result.
   void settle_native_results(PyObject* value) const;
-  // When another one begins: the call lets go of tensors as the program does.
+  // Called when another segment begins: tensors are released as in the program.
   void retire();
-  // The objects that it holds, and its variant.
+  // Visits the objects of the segment and of its cache entry.
   int visit(visitproc visit, void* arg) const;
-  // Why later calls cannot be served by it; the first reason counts.
+  // Records why the segment cannot serve later calls; the first reason counts.
   void refuse(std::string why);
   bool refused() const { return !variant_->eager_reason.empty(); }
 
-  // ---- The end. Recipes are made while the capture is open; session: nullptr when it is traced.
+  // ---- The end. Reconstructions are built while the capture is open; session: nullptr for a traced segment.
 
   void begin_recipes(Session* session);
   RecipeBuilder& recipes() { return *builder_; }
-  // After the last recipe. `before`: tensors made later are temporaries of an operation in progress. Says why later
-  // calls cannot be served; empty when they can.
+  // Called after the last reconstruction. `before`: tensors created later are temporaries of an operation in progress.
+  // Returns why later calls cannot be served; empty when they can.
   std::string end_recipes(uint64_t before);
-  // Compiles what was captured and runs it: every tensor is real afterwards. When it cannot be compiled, the operators
-  // are run one by one. Throws PythonError for misuse (a marked dimension that must be static), with everything real.
+  // Compiles the captured graph and runs it: every tensor is real afterwards. If compilation fails, the operators run
+  // individually. Throws PythonError for misuse (a marked dimension which must be static), with every tensor real.
   void compile_and_run();
-  // Whether the function left its argument containers as they were given.
+  // Whether the function left its argument containers unchanged.
   bool leaves_containers(PyObject* args, PyObject* kwargs) const;
 
  private:
@@ -78,9 +78,9 @@ class Piece {
   PyRef args_, kwargs_, given_args_, given_kwargs_;
   std::vector<sym::FixedSize> fixed_;
   PlacedNumbers placed_;                                 // in the caller's containers
-  std::vector<std::pair<const ArgSpec*, PyRef>> texts_;  // of args and state: what stands for them
+  std::vector<std::pair<const ArgSpec*, PyRef>> texts_;  // substitutes for strings in args and state
   std::unique_ptr<RecipeBuilder> builder_;
-  std::vector<const c10::TensorImpl*> floats_;  // stand-ins of float arguments: whoever holds them holds a number
+  std::vector<const c10::TensorImpl*> floats_;  // proxy tensors of float arguments: their holders hold a number
 };
 
 }  // namespace cresset::frontend

@@ -16,11 +16,11 @@ namespace {
 
 struct PlaceInCode {
   PyCodeObject* code;
-  const void* what = nullptr;  // an operator, or a loop
-  PyObject* keeper = nullptr;  // of its address
+  const void* what = nullptr;  // an operator or a loop
+  PyObject* keeper = nullptr;  // keeps its address in use
 };
 
-// Methods are bound anew at each call: their definition is the type's.
+// Bound methods are new objects at each call, so the definition in the type is the key.
 PlaceInCode place_of(const CressetActivation& activation, const CressetCall& call) {
   PyObject* const callable = call.callable;
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type))
@@ -57,7 +57,7 @@ bool too_often(const PlaceInCode& place, size_t most) {
   return found != known->pins.end() && found->second.values.size() >= most;
 }
 
-// Of this thread's capture.
+// State of this thread's capture.
 struct Loops {
   struct Decision {
     const void* frame;
@@ -67,8 +67,8 @@ struct Loops {
   std::vector<Decision> decisions;
 };
 thread_local Loops loops;
-constexpr int kRounds = 3;           // decided by one instruction of a frame
-constexpr size_t kMostPlaces = 256;  // of a capture: a function without loops decides at few
+constexpr int kRounds = 3;           // iterations decided by the same instruction of a frame
+constexpr size_t kMostPlaces = 256;  // per capture; functions without loops have few decisions
 
 bool is_plain_item(PyObject* object) {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
@@ -120,7 +120,8 @@ bool pins_too_often(const CressetActivation& activation, const CressetCall& call
 
 bool is_of_many_lengths(const CressetActivation& activation, int64_t length) {
   note_loop();
-  const PlaceInCode place{activation.code, (const void*)(uintptr_t(activation.instruction) + 1)};  // where nothing lies
+  // odd: no object's address
+  const PlaceInCode place{activation.code, (const void*)(uintptr_t(activation.instruction) + 1)};
   if (too_often(place, threshold::kLengthsOfLoop)) return true;
   return note(place, length, threshold::kLengthsOfLoop), false;
 }

@@ -1,8 +1,10 @@
-// Code of a program in which a symbolic number must be one value: an index into a list of Python's, a number that C
-// code makes a text of, one that an operator of torch takes as it is. Where another value was wanted at each of a few
-// captures, the piece ends instead, and the operation is done natively: what it gives is an input of the next piece.
-// A place in code does not count by itself: past the first one that pins a number, others of the same code would not
-// be seen to. An operator of torch does: most that code calls leave numbers open. The function's own (feedback.h).
+// Code which specializes symbolic numbers: an index into a Python list, a number formatted by C code, a number which a
+// torch operator accepts only as a plain value. When captures required different values a few times, the segment ends
+// instead and the operation runs in CPython. Its result is an input of the next segment.
+//
+// The count is per code object and not per instruction: only the first specializing instruction is seen, since the
+// number is plain afterwards. torch operators are counted individually, because most operators in the same code accept
+// symbols. The record belongs to the compiled function (feedback.h).
 #pragma once
 
 #include <vector>
@@ -12,27 +14,29 @@
 
 namespace cresset::frontend {
 
-// A symbolic number of which no guard has made one value.
+// Whether the symbolic number has not been specialized by a guard.
 bool is_unpinned(PyObject* number);
 std::vector<PyRef> unpinned_among(const CressetCall& call);
-// The instruction in progress pins the number, for a result that may be an input of a piece (is_plain_result).
+// Records that the instruction in progress specializes the number, with a result which may be a segment input
+// (is_plain_result).
 void note_pin(const CressetActivation& activation, PyObject* number);
 void note_pin(const CressetActivation& activation, const CressetCall& call, PyObject* number);
 bool is_plain_result(PyObject* object);
-// Under the GIL, as all of this.
+// All functions here need the GIL.
 bool pins_too_often(const CressetActivation& activation);
 bool pins_too_often(const CressetActivation& activation, const CressetCall& call);
-// The instruction in progress begins a loop of a length that a symbolic number decides, and that a piece is for.
-// Whether it was of others before: the loop is evaluated over symbolic numbers then, of which a piece has one round.
+// The instruction in progress begins a loop whose length is a symbolic number, and which the segment specializes.
+// Returns whether the loop had other lengths before. The loop is then evaluated with symbolic bounds, and a segment
+// covers a single iteration.
 bool is_of_many_lengths(const CressetActivation& activation, int64_t length);
 
-// Loops whose rounds are all in one program, since sizes decide how many there are: over a range or rows of symbolic
-// length, or as long as a condition on sizes holds. What this thread's capture met of them, since it began.
+// Loops which a program unrolls completely because sizes decide their length: over a range or rows of symbolic length,
+// or while a condition on sizes holds. The functions record the loops of this thread's capture since its beginning.
 void begin_loops();
 void note_loop();
 void note_rows(PyObject* iterated);
 void note_decision(const CressetActivation& activation);  // on a symbolic number
-void note_frame(const CressetActivation& activation);     // it starts
+void note_frame(const CressetActivation& activation);     // a frame starts
 bool met_loops();
 
 }  // namespace cresset::frontend

@@ -21,7 +21,7 @@ bool is_thread_local(PyObject* object) {
 
 namespace {
 
-// In the frame of a generator, which the place does not keep alive; nullptr when it is gone.
+// The slot in the frame of a generator, which is referenced weakly; nullptr when the generator is dead.
 PyObject** slot_in(const PlaceOfItem& place) {
   PyObject* generator = PyWeakref_GetObject(place.container.get());
   if (generator == Py_None) return nullptr;
@@ -35,7 +35,7 @@ void set_arguments(PyObject* partial, PyObject* args) {
                               PyTuple_GET_ITEM(state, 2), PyTuple_GET_ITEM(state, 3)));
 }
 
-// Past a subclass's own methods.
+// Stores the value without calling methods of a subclass.
 void set(const PlaceOfItem& place, PyObject* value) {
   PyObject *container = place.container.get(), *key = place.key.get();
   if (PyWeakref_CheckRefExact(container)) {
@@ -57,7 +57,7 @@ void set(const PlaceOfItem& place, PyObject* value) {
   if (done < 0) throw PythonError{};
 }
 
-// An iterator at a symbolic place went on meanwhile.
+// Moves the original iterator to the position which its symbolic substitute has reached.
 void catch_up(PyObject* before, PyObject* now) {
   Anatomy anatomy = take_apart(now);
   for (PyRef& part : anatomy.parts) part = without_symbols(std::move(part));
@@ -78,9 +78,9 @@ PyObject* held_by(const PlaceOfItem& place) {
   if (key != nullptr && Py_IS_TYPE(key, &PyGetSetDescr_Type)) {
     const PyRef gradient = PyRef::steal(Py_TYPE(key)->tp_descr_get(key, container, (PyObject*)Py_TYPE(container)));
     if (!gradient) PyErr_Clear();
-    return gradient.get();  // which the tensor keeps
+    return gradient.get();  // kept alive by the tensor
   }
-  if (is_slot(key)) return held_in_slot(container, key).get();  // which keeps it
+  if (is_slot(key)) return held_in_slot(container, key).get();  // kept alive by the object
   if (PyWeakref_CheckRefExact(container)) {
     PyObject** slot = slot_in(place);
     return slot != nullptr ? *slot : nullptr;
@@ -91,15 +91,15 @@ PyObject* held_by(const PlaceOfItem& place) {
   }
   if (is_deque(container)) {
     const PyRef item = item_of_deque(container, PyLong_AsSsize_t(key));
-    return item.get();  // which the deque keeps
+    return item.get();  // kept alive by the deque
   }
   if (is_partial_function(container))
-    return PyTuple_GET_ITEM(take_apart(container).parts[1].get(), 1);  // it keeps them
+    return PyTuple_GET_ITEM(take_apart(container).parts[1].get(), 1);  // kept alive by the function
   if (PyExceptionInstance_Check(container)) return ((PyBaseExceptionObject*)container)->args;
   if (is_thread_local(container)) {
     const PyRef value = PyRef::steal(PyObject_GetAttr(container, key));
     if (!value) PyErr_Clear();
-    return value.get();  // which the dictionary of this thread keeps
+    return value.get();  // kept alive by the thread's dictionary
   }
   PyObject* const dict = PyType_Check(container) ? type_dict((PyTypeObject*)container) : container;
   return value_under(dict, key);
@@ -115,12 +115,12 @@ void PlacedNumbers::take_back() {
   if (placed_.empty()) return;
   const SetAside pending;
   std::vector<Placed> placed = std::exchange(placed_, {});
-  std::reverse(placed.begin(), placed.end());  // a place that two paths lead to was given two symbols
+  std::reverse(placed.begin(), placed.end());  // a place with two paths received two symbols
   for (const Placed& p : placed) {
     try {
       if (p.before && PyIter_Check(p.before.get())) catch_up(p.before.get(), p.now.get());
       if (p.now && p.before) OneForOne::stood_for(p.now.get(), p.before);
-      if (held_by(p.place) == p.now.get()) set(p.place, p.before.get());  // else the program wrote there
+      if (held_by(p.place) == p.now.get()) set(p.place, p.before.get());  // otherwise the program overwrote it
     } catch (const PythonError&) {
       PyErr_Clear();
     }

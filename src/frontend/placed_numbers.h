@@ -1,7 +1,8 @@
-// Symbolic numbers in the containers of the caller, in the place of plain ones, for as long as a piece is captured.
+// Symbolic numbers which temporarily replace plain numbers in the caller's containers, while a segment is captured.
 //
-// A container that the program may write to must stay that very container: it cannot be given a copy with symbols in
-// it. So the symbol is put where the number was, and taken back when the piece ends, unless the program wrote there.
+// A container which the program may write must keep its identity, so the program cannot receive a copy with symbols.
+// The symbol is stored in the number's place, and the number is restored at the end of the segment unless the program
+// overwrote it.
 #pragma once
 
 #include <vector>
@@ -10,9 +11,9 @@
 
 namespace cresset::frontend {
 
-// key: a dict's key, a list's or a deque's index, the name of the args of a partial function or an exception, a class's
-// own name, a name in a threading.local, the descriptor of a slot or of a tensor's .grad; empty: a cell. In .grad there
-// are tensors alone.
+// key: a dict key, the index in a list or deque, the name of the args of a partial function or an exception. Also a
+// class's own attribute name, a name in a threading.local, the descriptor of a slot or of a tensor's .grad. Empty: a
+// cell. A .grad place holds only tensors.
 struct PlaceOfItem {
   PyRef container, key;
 };
@@ -22,7 +23,7 @@ class PlacedNumbers {
   PlacedNumbers() = default;
   PlacedNumbers(const PlacedNumbers&) = delete;
   ~PlacedNumbers() { take_back(); }
-  // value: a symbol, or a tuple with symbols in it. Throws PythonError.
+  // value: a symbol, or a tuple which contains symbols. Throws PythonError.
   void put(PlaceOfItem place, PyRef value);
   void take_back();  // keeps a pending exception
   bool any() const { return !placed_.empty(); }
@@ -35,10 +36,10 @@ class PlacedNumbers {
   std::vector<Placed> placed_;
 };
 
-// What the place holds: borrowed, or nullptr.
+// The value in the place: borrowed, or nullptr.
 PyObject* held_by(const PlaceOfItem& place);
-bool is_thread_local(PyObject* object);  // of exactly that type
-// Whether a descriptor leads to such a place.
+bool is_thread_local(PyObject* object);  // of exactly this type
+// Whether a descriptor leads to a place of this kind.
 bool is_place(PyObject* descriptor);
 
 }  // namespace cresset::frontend

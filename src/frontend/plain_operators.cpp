@@ -9,7 +9,7 @@
 namespace cresset::frontend {
 namespace {
 
-// What the table said, by functions and descriptors, which are kept for good: under the GIL.
+// Answers of the table by function or descriptor, which are kept for the whole process. Under the GIL.
 AddressTable<PyObject*, CCall>& operators() {
   static auto& known = *new AddressTable<PyObject*, CCall>;
   return known;
@@ -28,7 +28,7 @@ bool takes_plain_values(const CressetCall& call) {
   });
 }
 
-// Names with an underscore are those of functions that change modes, and of special methods.
+// Functions whose names begin with an underscore are excluded: they change modes or are special methods.
 CCall asked(const CressetCall& call) {
   CCall what = classify_call(call.callable, call.args, call.nargs);
   const bool named = what.name[0] != '\0' && what.name[0] != '_';
@@ -40,7 +40,8 @@ bool is_method_of_tensor(const CressetCall& call) {
   return Py_IS_TYPE(call.callable, &PyMethodDescr_Type) && call.nargs != 0 && is_plain_tensor(call.args[0]);
 }
 
-// A static method, or a function of a module. pybind11's are made at run time, and have a self.
+// Whether the callable is a static method or a module function. Functions of pybind11 are created at run time and have
+// a self.
 bool is_plain_function(PyObject* callable) {
   if (!PyCFunction_CheckExact(callable)) return false;
   PyObject* const self = PyCFunction_GET_SELF(callable);

@@ -1,6 +1,5 @@
-// Most calls of C functions: operators of torch's and methods of tensors, given tensors and values. C code that looks
-// at nothing that can change but tensors, and that cannot look into what it is given, need not be asked what else it
-// does.
+// The fast path for most C calls: torch operators and tensor methods with tensor and value arguments. Their C code
+// reads no mutable state except tensors and cannot inspect its arguments, so no special case needs a test.
 #pragma once
 
 #include "frontend/c_functions.h"
@@ -8,10 +7,10 @@
 
 namespace cresset::frontend {
 
-// Whether the table of C functions says of such a function that it is pure whatever it is given, and the arguments are
-// tensors of torch's own types, values, and tuples of these. Then *what is what it says.
+// Whether the table of C functions declares the function pure for all arguments. All arguments must be tensors of
+// torch's own types, values, and tuples of these. `*what` receives the table's answer.
 bool is_plain_operator(const CressetCall& call, CCall* what);
-// Once it was called: whether that function was asked about, and is pure of these arguments, whatever they hold.
+// Called after the call: whether the function was looked up and is pure for these arguments, whatever they contain.
 bool was_plain_operator(const CressetCall& call);
 
 }  // namespace cresset::frontend

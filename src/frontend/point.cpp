@@ -12,7 +12,7 @@
 namespace cresset::frontend {
 namespace {
 
-// Stands for an empty slot. A class, which recipes and guards take by identity.
+// A placeholder for an empty slot. It is a class, so reconstructions and guards treat it by identity.
 PyObject* unset() {
   static PyObject* const type = PyObject_CallFunction((PyObject*)&PyType_Type, "s(){}", "unset");
   return type;
@@ -72,7 +72,7 @@ PyRef slots_of(PyObject* const* values, int count) {
   return out;
 }
 
-// Nobody notices when it goes: values, tensors, and containers of such.
+// Whether the program cannot observe the object's death: values, tensors, and containers of these.
 bool goes_unnoticed(PyObject* object, int depth = 0) {
   if (object == Py_None || PyLong_Check(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
       is_exact_tensor(object) || is_symbolic_number(object) || is_text(object))
@@ -83,8 +83,8 @@ bool goes_unnoticed(PyObject* object, int depth = 0) {
                      [&](PyObject* item) { return goes_unnoticed(item, depth + 1); });
 }
 
-// Locals that are not read any more do not live on, neither in the frame itself nor in what is kept of it: they would
-// be outputs of the piece, and guards of the next.
+// Clears locals which are no longer read, both in the frame and in its kept contents. Otherwise they would be outputs
+// of the segment and guards of the next segment.
 void drop_dead_slots(const CressetFrameImage& image) {
   std::vector<uint8_t> live(static_cast<size_t>(image.slot_count));
   if (cresset_eval_live_slots(image.code, image.last, live.data()) < 0) return;
@@ -143,7 +143,7 @@ PyRef perform(const Operation& op) {
 
 namespace {
 
-// Code in Python may look at the frames that it is called from, and warnings do. C code that is given none calls none.
+// Python code may inspect its calling frames, and warnings do. C code without Python arguments calls no Python code.
 bool may_look_at_frames(const Operation& op) {
   if (op.kind == Operation::Kind::Call && is_warn(op.operands[0].get())) return true;
   return std::any_of(op.operands.begin(), op.operands.end(), [](const PyRef& operand) {
@@ -197,7 +197,7 @@ void change_slot(void* context, int frame, int slot, PyObject* value) {
 
 PyRef perform_at(const Place& place, PyRef& contents, const Operation& op) {
   if (!may_look_at_frames(op)) return perform(op);
-  const PyRef before = contents;  // which the images borrow from
+  const PyRef before = contents;  // the images borrow from it
   const std::vector<FrameImage> frames = frames_at(place, before.get());
   const std::vector<CressetFrameImage> images = images_of(frames);
   Standing standing{op, contents};
@@ -230,7 +230,7 @@ PyRef frame_contents(const CressetFrameImage& image) {
                               stack.get(), handles_exception(image) ? image.handled : Py_None));
 }
 
-// The generator's own frame is what goes on: it is changed as the image was.
+// A generator is resumed in its own frame, which receives the changes of the image.
 void FrameImage::into_generator() {
   slots.assign(image.slots, image.slots + image.slot_count);
   stack.assign(image.stack, image.stack + image.stack_depth);
@@ -244,7 +244,7 @@ void FrameImage::into_generator() {
 }
 
 FrameImage::FrameImage(const Place::Frame& frame, PyObject* contents) {
-  if (!PyTuple_Check(contents)) {  // its own frame goes on, which holds all that is handled there
+  if (!PyTuple_Check(contents)) {  // its own frame is resumed, and holds its handled exceptions
     cresset_eval_generator_image(contents, &image);
     image.handled = nullptr;
     image.continuation = frame.continuation;
@@ -300,8 +300,8 @@ Frames frames_of(CressetActivation* innermost, CressetPoint point, int dropped, 
 
 namespace {
 
-// `a or b`: when the outcome decides it, the operand is the value, and the program goes on behind b; else the branch is
-// taken on the outcome, in the operand's place. Either is left for the top of the stack.
+// `a or b`: if the outcome decides the branch, the operand is the value, and execution continues behind b. Otherwise
+// the branch is executed with the outcome in the operand's place. The result goes on top of the stack.
 PyRef decide(FrameImage& frame, PyObject* outcome) {
   const PyRef code = checked(PyCode_GetCode(frame.image.code));
   const auto* units = (const unsigned char*)PyBytes_AS_STRING(code.get());
@@ -317,14 +317,14 @@ PyRef decide(FrameImage& frame, PyObject* outcome) {
 
 }  // namespace
 
-// A branch that leaves its operand on the stack: the outcome alone does not tell what comes of it.
+// Whether the branch leaves its operand on the stack, so that the outcome alone does not determine the result.
 static bool keeps_operand(const CressetActivation& activation) {
   return cresset_jump_keeps_operand(opcode_in_progress(activation)) != 0;
 }
 
 Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why) {
   if (!is_truth || cresset_truth_is_result() != 0) return frames_of(activation, CRESSET_AFTER, 0, why);
-  // The branch is taken again, on the outcome in place of the tensor.
+  // The branch instruction runs again, with the outcome in place of the tensor.
   const bool keeps = keeps_operand(*activation);
   Frames frames = frames_of(activation, CRESSET_BEFORE, keeps ? 0 : 1, why);
   frames.place.keeps_operand = keeps;
@@ -355,7 +355,7 @@ PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exce
   PyObject* held = contents.release();
   PyRef result = PyRef::steal(
       cresset_eval_resume(images.data(), static_cast<int>(images.size()), value, exception, natively ? 1 : 0, &held));
-  const PyRef left = PyRef::steal(held);  // when the frames could not be rebuilt
+  const PyRef left = PyRef::steal(held);  // set when the frames could not be rebuilt
   return result;
 }
 
@@ -365,7 +365,7 @@ void put_into_frames(CressetActivation* innermost, PyObject* given, PyObject* co
   for (CressetActivation* a = innermost; a != nullptr && i-- > 0; a = a->caller) {
     CressetFrameImage image;
     cresset_eval_image(a, CRESSET_BEFORE, &image);
-    if (a->is_generator) continue;  // they are in its frame already
+    if (a->is_generator) continue;  // its frame already holds the symbols
     const auto put = [&](PyObject** places, Py_ssize_t part) {
       PyObject* now = PyTuple_GET_ITEM(PyTuple_GET_ITEM(given, i), part);
       PyObject* then = PyTuple_GET_ITEM(PyTuple_GET_ITEM(contents, i), part);

@@ -1,9 +1,10 @@
-// A point between two pieces of a call: where its frames stand, and the operation that needed data.
+// A resume point (`Point`) between two graph segments of a call: the position of its frames, and the operation which
+// needed data.
 //
-// A piece ends where Python asks for what only data can tell. Its program runs, the operation is done natively, and a
-// new piece begins with what the frames hold then. A later call does the same without evaluating anything: the frames'
-// contents are made by recipe, and what follows is looked up among the pieces that begin at this place. Only when none
-// fits are frames rebuilt, to be evaluated from there.
+// A segment ends where Python needs a value which depends on tensor data. The program of the segment runs, CPython
+// performs the operation, and a new segment begins with the contents of the frames. A later call repeats these steps
+// without evaluating Python frames. The contents of the frames are reconstructed, and the next segment is looked up
+// among the resume entries of this place. Frames are rebuilt and evaluated only when no entry fits.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace cresset::frontend {
 
-// An operation of the program. Operands: as the stack has them.
+// An operation of the program, with its operands in stack order.
 struct Operation {
   enum class Kind : uint8_t { Call, Binary, Unary, Compare, Subscript, Contains, Format, Truth };
   Kind kind = Kind::Call;
@@ -24,10 +25,10 @@ struct Operation {
   PyRef kwnames;
   std::vector<PyRef> operands;  // Call: the callable first
 };
-// New reference, or nullptr with an exception set.
+// Returns a new reference, or nullptr with an exception set.
 PyRef perform(const Operation& operation);
 
-// Where frames stand: code and instruction of each, outermost first.
+// The position of frames: code and instruction of each frame, outermost first.
 struct Place {
   struct Frame {
     PyRef code;
@@ -39,13 +40,13 @@ struct Place {
     }
   };
   std::vector<Frame> frames;
-  bool keeps_operand = false;  // a branch of `and` or `or`, whose operand is still on the stack, under the outcome
+  bool keeps_operand = false;  // a branch of `and` or `or`, whose operand remains on the stack below the outcome
   bool operator==(const Place& other) const = default;
-  std::string text() const;  // "function (file.py:12)" of the innermost
-  bool drops_value() const;  // that the operation gives
+  std::string text() const;  // "function (file.py:12)" of the innermost frame
+  bool drops_value() const;  // whether the frame drops the result of the operation
 };
 
-// Frames as a place and a tuple: for each frame what frame_contents() says, or the generator whose frame it is.
+// Frames as a place and a tuple: per frame the result of frame_contents(), or the generator which owns the frame.
 struct Frames {
   Place place;
   PyRef contents;
@@ -54,38 +55,38 @@ struct Frames {
 inline bool handles_exception(const CressetFrameImage& image) {
   return image.handled != nullptr && image.handled != Py_None;
 }
-// What one frame holds: (function, value that its continuation keeps, slots, stack, exception that is handled).
+// The contents of a single frame: (function, value kept by its continuation, slots, stack, handled exception).
 PyRef frame_contents(const CressetFrameImage& image);
-// The reverse; borrows from `contents`, which may be a suspended generator.
+// The inverse of frame_contents(); borrows from `contents`, which may be a suspended generator.
 struct FrameImage {
   FrameImage(const Place::Frame& frame, PyObject* contents);
   FrameImage(const FrameImage&) = delete;
-  FrameImage(FrameImage&&) = default;  // vectors keep their memory
+  FrameImage(FrameImage&&) = default;  // moved vectors keep their memory
   void into_generator();
   std::vector<PyObject*> slots, stack;
   CressetFrameImage image{};
 };
 
-// The opcode of the instruction in progress, as the compiler wrote it.
+// The opcode of the instruction in progress, as the compiler emitted it.
 int opcode_in_progress(const CressetActivation& activation);
 
-// Of the thread's activations, from `innermost` outwards, less `dropped` values on top of the innermost stack. Empty
-// contents when they cannot be rebuilt, and why.
+// The frames of the thread's activations, from `innermost` outwards, without the top `dropped` values of the innermost
+// stack. Empty contents when the frames cannot be rebuilt; `why` receives the reason.
 Frames frames_of(CressetActivation* innermost, CressetPoint point, int dropped, std::string* why);
-// The frames as they stand once the operation in progress is done, its result not yet on the stack.
+// The frames in their state after the operation in progress, with the result not yet on the stack.
 Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why);
-// The operation, with the frames below it for code that looks at them. What that puts into their slots is in `contents`
-// afterwards.
+// Performs the operation with the frames below it, for code which inspects the stack. Changes to frame slots by this
+// code are in `contents` afterwards.
 PyRef perform_at(const Place& place, PyRef& contents, const Operation& operation);
-// The exception that is handled there; None when there is none. Borrowed.
+// The exception handled in the frames; None when there is none. Borrowed.
 PyObject* handled_in(PyObject* contents);
 
-// Goes on from there with `value` on the innermost stack, or raising `exception`; to the end of the outermost frame.
-// natively: in CPython's evaluator, else in ours, between begin and end. nullptr with an exception set. Whoever else
-// keeps the contents keeps alive what the program may drop.
+// Resumes the frames with `value` on the innermost stack, or raising `exception`, and runs to the end of the outermost
+// frame. natively: in CPython's evaluator, else in cresset's, between begin and end. Returns nullptr with an exception
+// set. A caller which keeps the contents keeps alive objects which the program may release.
 PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception, bool natively);
 
-// Every value that live frames of the thread hold is given to `replace`, whose result takes its place.
+// Passes every value in live frames of the thread to `replace` and stores the result in its place.
 template <class F>
 void replace_values(CressetActivation* innermost, F&& replace) {
   for (CressetActivation* a = innermost; a != nullptr; a = a->caller) {
@@ -100,11 +101,11 @@ void replace_values(CressetActivation* innermost, F&& replace) {
     };
     for (int i = 0; i < image.slot_count; ++i) one(&image.slots[i]);
     for (int i = 0; i < image.stack_depth; ++i) one(&image.stack[i]);
-    if (image.handled != nullptr) replace(image.handled);  // which is changed where it lies
+    if (image.handled != nullptr) replace(image.handled);  // changed in place
   }
 }
 
-// Live frames go on with the symbols that take part in the new piece. `given`: `contents`, with symbols.
+// Stores the symbols of the new segment in the live frames. `given`: `contents`, with symbols.
 void put_into_frames(CressetActivation* innermost, PyObject* given, PyObject* contents);
 
 }  // namespace cresset::frontend

@@ -20,27 +20,27 @@ PyObject* instance_dict(PyObject* object) {
   return slot != nullptr ? *slot : nullptr;
 }
 
-// Importing runs Python code, which is none of the program's.
+// Importing runs Python code that is not part of the program.
 PyRef import_module(const char* name) {
   const PyRef text = checked(PyUnicode_FromString(name));
   if (PyObject* there = PyImport_GetModule(text.get())) return PyRef::steal(there);
   PyErr_Clear();
   const NotEvaluated own_business;
-  static PyObject* const anything = Py_BuildValue("(s)", "__name__");  // so that a.b is b and not a
+  static PyObject* const anything = Py_BuildValue("(s)", "__name__");  // for "a.b" the import then returns b
   return checked(PyImport_ImportModuleLevel(name, nullptr, nullptr, anything, 0));
 }
 
 static bool is_of_standard_library(std::string_view file);
 
-// Whether it is a function of the user's that stands in the place of one of Python's library.
+// Whether the attribute is a user's function that replaces a standard library function.
 static bool is_replaced(std::string_view module, PyObject* attribute) {
   if (!PyFunction_Check(attribute) || module.starts_with("torch") || module.starts_with("cresset")) return false;
   const char* const file = utf8(((PyCodeObject*)PyFunction_GET_CODE(attribute))->co_filename);
   return !is_of_standard_library(file) && module != "numpy";
 }
 
-// The function in C that a module of the library takes from the one that it is made of: warnings.warn, operator.add. Of
-// others, and where a user has put another one there, too, an object that is nowhere else.
+// The C function which a library module re-exports from its underscore module: warnings.warn, operator.add. If there is
+// none, or the user replaced it too, a new object that equals no other.
 static PyRef original_of(const std::string& module, const char* name) {
   const PyRef text = checked(PyUnicode_FromString(("_" + module).c_str()));
   const PyRef in_c = PyRef::steal(PyImport_GetModule(text.get()));
@@ -51,7 +51,7 @@ static PyRef original_of(const std::string& module, const char* name) {
 }
 
 PyObject* module_attribute(const char* module, const char* name) {
-  // Under the GIL, and kept as what is found is: asking Python whether an import is done costs more than all else here.
+  // Under the GIL; modules are cached because an import check in Python costs more than the rest of this function.
   static auto& modules = *new std::unordered_map<std::string, PyObject*>;
   PyObject*& found = modules[module];
   if (found == nullptr) found = import_module(module).release();
@@ -76,7 +76,7 @@ bool is_enum_member(PyObject* object) {
   return PyObject_TypeCheck(object, (PyTypeObject*)type) != 0;
 }
 
-// A class made at run time is no base of those of C code, which most objects are of.
+// Most objects have static types, which never derive from a heap type.
 static bool is_instance_of(PyObject* object, PyObject* heap_type) {
   PyTypeObject* const type = Py_TYPE(object);
   if ((PyObject*)type == heap_type) return true;
@@ -84,7 +84,7 @@ static bool is_instance_of(PyObject* object, PyObject* heap_type) {
 }
 
 bool is_of_method_wrapper_type(PyObject* object) {
-  static PyTypeObject* const type = [] {  // libpython does not export it everywhere
+  static PyTypeObject* const type = [] {  // libpython does not export it on every platform
     const PyRef wrapper = checked(PyObject_GetAttrString(Py_None, "__str__"));
     return Py_TYPE(wrapper.get());
   }();
@@ -99,7 +99,7 @@ bool is_equal_by_identity(PyObject* object) {
          (type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
 }
 
-// All of what such a dataclass holds was hashed, and so pinned.
+// Whether the dataclass hashes all its fields, so that the hash specialized all of them.
 static bool is_hashed_whole(PyTypeObject* type) {
   static PyObject* const name = PyUnicode_InternFromString("__dataclass_fields__");
   PyObject *field, *const fields = _PyType_Lookup(type, name);
@@ -113,7 +113,7 @@ static bool is_hashed_whole(PyTypeObject* type) {
   return true;
 }
 
-// Paths, fractions and their kin are hashed whole, too.
+// Classes of the standard library, such as paths and fractions, also hash all their data.
 static bool is_of_standard_library(std::string_view file) {
   static const std::string folder = [] {
     const std::string os = utf8(module_attribute("os", "__file__"));
@@ -136,7 +136,7 @@ bool is_hashed_by_program(PyObject* object) {
 
 PyRef python_tensor(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }
 
-// The others' are plain objects: their nodes are of Python classes.
+// Symbolic numbers of other origin are plain objects, whose nodes are Python objects.
 static bool has_node_of_captures(PyObject* number) {
   static PyObject* const name = PyUnicode_InternFromString("node");
   static PyObject* const made_in_c = module_attribute("torch._C", "_SymNode");
@@ -175,7 +175,8 @@ bool is_numpy_int64(PyObject* object) {
 
 bool is_numpy_scalar_type(PyTypeObject* type) {
   const char* name = type->tp_name;
-  if (std::strncmp(name, "numpy.", 6) != 0 || std::strcmp(name, "numpy.void") == 0) return false;  // a record changes
+  // a record is mutable
+  if (std::strncmp(name, "numpy.", 6) != 0 || std::strcmp(name, "numpy.void") == 0) return false;
   static PyObject* const generic = module_attribute("numpy", "generic");
   return PyType_IsSubtype(type, (PyTypeObject*)generic) != 0;
 }
@@ -203,7 +204,7 @@ PyRef tuple_of(const std::vector<PyRef>& items) {
 PyRef tuple_as(PyObject* type, PyRef items) {
   if (type == (PyObject*)&PyTuple_Type) return items;
   const bool by_sequence = PyObject_HasAttrString(type, "n_sequence_fields") != 0;
-  if (!by_sequence && derives_in_python((PyTypeObject*)type, &PyTuple_Type))  // past its own __new__
+  if (!by_sequence && derives_in_python((PyTypeObject*)type, &PyTuple_Type))  // bypass the class's own __new__
     return checked(PyTuple_Type.tp_new((PyTypeObject*)type, checked(PyTuple_Pack(1, items.get())).get(), nullptr));
   if (!PyObject_HasAttrString(type, "_make")) return checked(PyObject_CallOneArg(type, items.get()));
   const PyRef make = checked(PyObject_GetAttrString(type, "_make"));

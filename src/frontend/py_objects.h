@@ -1,5 +1,5 @@
-// What the C API leaves to say about objects: instance dictionaries, their versions, tuples of a given type, tensors.
-// torch's own headers for tensors in Python take ten seconds a translation unit: few files include them.
+// Object queries which the C API lacks: instance dictionaries and their versions, tuples of a given type, tensors.
+// torch's own headers for Python tensors add ten seconds to a translation unit, so few files include them.
 #pragma once
 
 #include <Python.h>
@@ -12,16 +12,17 @@
 namespace at {
 class Tensor;
 }
-// torch's own, declared as in <torch/csrc/autograd/python_variable.h>: what asks for them is asked at each instruction.
+// torch's own variables, declared as in <torch/csrc/autograd/python_variable.h>, because the type test runs at each
+// instruction.
 __attribute__((visibility("default"))) extern PyObject* THPVariableClass;
 __attribute__((visibility("default"))) extern PyObject* ParameterClass;
 
 namespace cresset::frontend {
 
-// Borrowed; nullptr when the object has none, or has not made it yet.
+// Borrowed; nullptr when the object has no dictionary or has not created it yet.
 PyObject* instance_dict(PyObject* object);
-// Changes with the dictionary; 0: it changes without a trace. From CPython 3.12 on its lowest bits say who watches it,
-// which is no harm, and its users are warned that 3.14 drops it.
+// The version changes with the dictionary; 0: changes are not visible. From CPython 3.12 on the lowest bits identify
+// watchers, which does no harm. CPython warns that 3.14 removes the version.
 inline uint64_t dict_version(PyObject* dict) {
 #if PY_VERSION_HEX >= 0x030E0000
   (void)dict;
@@ -30,14 +31,14 @@ inline uint64_t dict_version(PyObject* dict) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #if PY_VERSION_HEX >= 0x030D0000
-  // Such a dictionary may share its values with an object, whose attributes are set without telling it.
+  // A split dictionary may share its values with an object, whose attribute stores bypass the version.
   if (((PyDictObject*)dict)->ma_values != nullptr) return 0;
 #endif
   return ((PyDictObject*)dict)->ma_version_tag;
 #pragma GCC diagnostic pop
 #endif
 }
-// The class's own names, borrowed. From CPython 3.12 on builtin classes keep theirs elsewhere than in tp_dict.
+// The class's own namespace, borrowed. From CPython 3.12 on builtin classes do not keep it in tp_dict.
 inline PyObject* type_dict(PyTypeObject* type) {
 #if PY_VERSION_HEX < 0x030C0000
   return type->tp_dict;
@@ -47,7 +48,7 @@ inline PyObject* type_dict(PyTypeObject* type) {
   return dict;
 #endif
 }
-// Of a generator, coroutine or asynchronous generator, also of a finished one; borrowed.
+// The code of a generator, coroutine or asynchronous generator, running or finished; borrowed.
 inline PyObject* generator_code(PyObject* generator) {
 #if PY_VERSION_HEX < 0x030C0000
   return (PyObject*)((PyGenObject*)generator)->gi_code;
@@ -57,22 +58,23 @@ inline PyObject* generator_code(PyObject* generator) {
   return code;
 #endif
 }
-// module.name, kept for good: for static variables. Of Python's library its own, whatever a user has put there. Throws
-// PythonError when there is none.
+// The attribute module.name, kept for the whole process, for static variables. For a standard library module, the
+// original attribute and not a user's replacement. Throws PythonError when the attribute is missing.
 [[gnu::cold]] PyObject* module_attribute(const char* module, const char* name);
-// Likewise, of a name that torch may not have in all releases: without it, a class that nobody has, which is said once.
+// The same for a name which some torch releases lack. A missing name yields a class without instances and a single
+// warning.
 [[gnu::cold]] PyObject* private_attribute(const char* module, const char* name);
-// Whatever the builtins of the frame that runs: PyImport_ImportModule asks them for `__import__`, and a namedtuple's
-// `__new__` has none.
+// Imports a module independently of the running frame's builtins. PyImport_ImportModule calls their `__import__`, and
+// the builtins of a namedtuple's `__new__` have none.
 [[gnu::cold]] PyRef import_module(const char* name);
-// A type made at run time, by a class statement or by C code.
+// A type created at run time, by a class statement or by C code.
 inline bool is_heap_type(const PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
-// PyCFunction_Check, whose classes cannot be derived from.
+// Faster than PyCFunction_Check: the two types cannot be subclassed.
 inline bool is_c_function(PyObject* object) {
   return Py_IS_TYPE(object, &PyCFunction_Type) || Py_IS_TYPE(object, &PyCMethod_Type);
 }
-// By the object's own type: no Python code is asked. A class made at run time is no base of those of C code, and an
-// instance of a derived class is no smaller than a tensor.
+// Tests the object's own type without calling Python code. A heap type is never a base class of a static type, and an
+// instance of a tensor subclass is no smaller than a tensor.
 inline bool is_tensor(PyObject* object) {
   if (object == nullptr) return false;
   PyTypeObject *const type = Py_TYPE(object), *const tensor = (PyTypeObject*)THPVariableClass;
@@ -90,26 +92,27 @@ inline bool is_method_wrapper(PyObject* object) {  // object().__setattr__, ...:
 struct MethodWrapper {
   PyObject *descriptor, *self;  // borrowed
 };
-inline MethodWrapper take_apart_wrapper(PyObject* wrapper) {  // one for which is_method_wrapper holds
+inline MethodWrapper take_apart_wrapper(PyObject* wrapper) {  // requires is_method_wrapper
   const auto* const parts = (const LaidOutAsMethodWrapper*)wrapper;
   return {parts->descriptor, parts->self};
 }
-inline bool is_exact_tensor(PyObject* object) {  // of no subclass but Parameter
+inline bool is_exact_tensor(PyObject* object) {  // no subclass except Parameter
   return (PyObject*)Py_TYPE(object) == THPVariableClass || (PyObject*)Py_TYPE(object) == ParameterClass;
 }
-const at::Tensor& tensor_of(PyObject* object);  // of one for which is_tensor holds
+const at::Tensor& tensor_of(PyObject* object);  // requires is_tensor
 PyRef python_tensor(const at::Tensor& tensor);  // throws PythonError
 bool is_enum_member(PyObject* object);
-bool is_equal_by_identity(PyObject* object);  // as a key: it is no other object's equal
-// By a function of the program, which may leave out what differs between calls, and have effects.
+bool is_equal_by_identity(PyObject* object);  // as a key: equal to no other object
+// Whether a function of the program hashes the object. Such a hash may omit data which differs between calls, and may
+// have side effects.
 bool is_hashed_by_program(PyObject* object);
-// Symbolic numbers of captures; those of others (lengths of nested tensors) are objects like any.
-// Their classes say in Python what is true of them: others are told apart without a call.
+// Symbolic numbers of captures. Other symbolic numbers (lengths of nested tensors) are ordinary objects. The type slots
+// exclude most objects without a call.
 inline bool may_be_symbolic(PyObject* object) {
   const PyTypeObject* const type = Py_TYPE(object);
   return is_heap_type(type) && type->tp_as_number != nullptr && type->tp_as_number->nb_bool != nullptr;
 }
-bool is_symbolic_int(PyObject* object);  // of what may be one; likewise the others
+bool is_symbolic_int(PyObject* object);  // requires may_be_symbolic, like the next two
 bool is_symbolic_float(PyObject* object);
 bool is_symbolic_bool(PyObject* object);
 inline bool is_symint(PyObject* object) { return may_be_symbolic(object) && is_symbolic_int(object); }
@@ -118,20 +121,20 @@ inline bool is_symbool(PyObject* object) { return may_be_symbolic(object) && is_
 inline bool is_symbolic_number(PyObject* object) {  // any of the three
   return may_be_symbolic(object) && (is_symbolic_int(object) || is_symbolic_float(object) || is_symbolic_bool(object));
 }
-// The text of a str, for as long as it lives; `otherwise` of other objects, and of what UTF-8 cannot say.
+// The UTF-8 string of a str, valid during its lifetime; `otherwise` for other objects and for unencodable strings.
 const char* utf8(PyObject* str, const char* otherwise = "?");
-// A torch.Tensor or a Parameter, of no subclass; false for nullptr.
+// A torch.Tensor or a Parameter, but no other subclass; false for nullptr.
 inline bool is_plain_tensor(PyObject* object) { return object != nullptr && is_exact_tensor(object); }
 // An instance of numpy.generic: immutable, and compared by value.
 bool is_numpy_scalar(PyObject* object);
 bool is_numpy_scalar_type(PyTypeObject* type);
 bool is_numpy_int64(PyObject* object);
-// Of a dictionary, past a subclass's own methods: an OrderedDict has an order of its own, and finds items by it. The
-// keys are a list. set_item throws PythonError; value nullptr: the item is deleted.
+// Dictionary access which ignores the methods of subclasses. An OrderedDict has its own order and uses it for lookups.
+// `keys_in_order` returns a list. set_item throws PythonError; value nullptr deletes the item.
 PyRef keys_in_order(PyObject* dict);
 void set_item(PyObject* dict, PyObject* key, PyObject* value);
 PyRef tuple_of(const std::vector<PyRef>& items);
-// A tuple's items as a tuple of this type: a named tuple, torch.Size, a torch.return_types.
+// The items of a tuple as an instance of this tuple type: a named tuple, torch.Size, a torch.return_types class.
 PyRef tuple_as(PyObject* type, PyRef items);
 
 }  // namespace cresset::frontend

@@ -1,4 +1,4 @@
-// Ownership of Python objects in types: PyRef owns a reference, a plain PyObject* parameter is borrowed.
+// Ownership of Python objects in the type system: PyRef owns a reference, a plain PyObject* parameter is borrowed.
 #pragma once
 
 #include <Python.h>
@@ -32,7 +32,7 @@ class PyRef {
   PyObject* object_ = nullptr;
 };
 
-// A Python exception is set; unwinds to the C API boundary.
+// A Python exception is set; the C++ exception unwinds to the C API boundary.
 struct PythonError {};
 
 inline PyRef checked(PyObject* new_reference) {

@@ -18,14 +18,14 @@ int64_t bound(PyObject* range, const char* name) {
   return value;
 }
 
-// CPython's own range_iterator is over numbers of a machine word.
+// CPython's range_iterator covers only machine words.
 Bounds bounds_of(PyObject* range) { return {bound(range, "start"), bound(range, "stop"), bound(range, "step")}; }
 
-// Far enough behind all numbers that programs count through.
+// Farther away than any count in a program.
 constexpr int64_t kFar = int64_t{1} << 40;
 
-// The first number of the range: of those that lead to the same end in steps of the same size, zero or the one next to
-// it where it counts up from there, else one that lies far behind.
+// The start of a longer range with the same stop and step. If the iterator counts up from at least 0, the start is the
+// smallest possible number from 0 on. Otherwise the start lies far away.
 int64_t canonical_start(const Bounds& rest) {
   if (rest.start <= -kFar || rest.start >= kFar || rest.stop <= -kFar || rest.stop >= kFar) return rest.start;
   const bool from_zero = rest.step > 0 && rest.start >= 0;

@@ -40,7 +40,7 @@ bool is_plain_immutable(PyObject* object) {
          (PyType_Check(object) && !is_heap_type((PyTypeObject*)object));
 }
 
-// torch.func's: what torch.func.vjp gives keeps some beyond the transform.
+// Whether torch.func wrapped the tensor. The result of torch.func.vjp keeps wrapped tensors beyond the transform.
 bool is_wrapper(const at::Tensor& tensor) {
   return tensor.key_set().has_any(
       c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper}));
@@ -61,8 +61,7 @@ uint32_t RecipeBuilder::position_of(bridge::TraceTensor* trace) {
   return it->second;
 }
 
-// Whether anything reachable through containers and instance dictionaries varies from call to call.
-// What functions, and what is made of them in the body of a class, hold on to.
+// The references held by functions, and by static methods, class methods and properties made from them.
 static std::vector<PyObject*> held_by_function(PyObject* object) {
   std::vector<PyObject*> parts;
   const auto take = [](PyObject* part, void* parts) {
@@ -80,6 +79,7 @@ static std::vector<PyObject*> held_by_function(PyObject* object) {
   return parts;
 }
 
+// Whether any object reachable through containers and instance dictionaries varies from call to call.
 bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
   if (depth == 0) looked_into_.clear();
   if (depth > 64 || is_plain_immutable(object) || !looked_into_.insert(object).second) return false;
@@ -112,7 +112,7 @@ void RecipeBuilder::children_of(Recipe& recipe, PyObject* tuple, const std::stri
     recipe.children.push_back(build(PyTuple_GET_ITEM(tuple, i), path + "[" + std::to_string(i) + "]"));
 }
 
-// Of a dictionary. Numbers among them were pinned when they were hashed.
+// The keys of a dictionary. Symbolic keys were specialized when they were hashed.
 static PyRef plain_keys(PyObject* dict) {
   const PyRef keys = items_of(dict);
   std::vector<PyRef> plain;
@@ -169,12 +169,12 @@ Recipe RecipeBuilder::build_text(PyObject* object, const std::string& path) {
   recipe.unlooked = had_better_end_piece(object);
   if (recipe.object) return recipe;
   const Operation* const operation = operation_of_text(object);
-  if (operation == nullptr) {  // the piece was given it
+  if (operation == nullptr) {  // an input of the segment
     PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;
     if (way == nullptr) return recipe.object = plain_text(object), recipe;
     recipe.kind = Recipe::Kind::Argument;
     recipe.object = PyRef::borrow(way);
-    recipe.type = PyRef::borrow((PyObject*)&PyUnicode_Type);  // another one at each call, wherever it goes
+    recipe.type = PyRef::borrow((PyObject*)&PyUnicode_Type);  // a new object at each call
     return recipe;
   }
   recipe.kind = Recipe::Kind::Text;
@@ -188,12 +188,12 @@ Recipe RecipeBuilder::build_text(PyObject* object, const std::string& path) {
   return recipe;
 }
 
-// Of which there is one in the process, whoever asked for it first.
+// These objects are singletons of the process.
 static bool is_constant_of_torch(PyObject* object) {
   return THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object);
 }
 
-// Keys are constants of a recipe; of numbers their values, which were pinned when they were hashed.
+// Keys are constants of the reconstruction. A symbolic key is represented by its value, which hashing has specialized.
 void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const {
   if (is_symbolic_number(key)) return;
   if (is_of_call && !is_constant_of_torch(key) && (is_equal_by_identity(key) || is_hashed_by_program(key)) &&
@@ -205,7 +205,7 @@ void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const 
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) no_moving_key(PyTuple_GET_ITEM(parts.get(), i), path);
 }
 
-// The numbers that copy.deepcopy() knows objects by.
+// Addresses are the keys in the memo of copy.deepcopy().
 void RecipeBuilder::no_address(PyObject* number, const std::string& path) const {
   if (!is_address) return;
   if (is_address(number)) throw UnsupportedResult{path, "int, which is an object's address", number};
@@ -213,7 +213,7 @@ void RecipeBuilder::no_address(PyObject* number, const std::string& path) const 
     no_address(PyTuple_GET_ITEM(number, i), path);
 }
 
-// Of a leaf; no attribute in its __dict__ can have that name.
+// The name of a leaf's gradient; no attribute in a `__dict__` can have this name.
 static PyObject* gradient_name() {
   static PyObject* const name = PyUnicode_InternFromString("grad");
   return name;
@@ -228,7 +228,7 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   bridge::TraceTensor* trace = bridge::TraceTensor::from(THPVariable_Unpack(object));
   if (is_wrapper(THPVariable_Unpack(object))) throw UnsupportedResult{path, "Tensor, which a transform has wrapped"};
   if (trace == nullptr) {
-    recipe.object = PyRef::borrow(object);  // a real tensor: returned as it is
+    recipe.object = PyRef::borrow(object);  // a real tensor: returned unchanged
     return recipe;
   }
   const bool own = trace == THPVariable_Unpack(object).unsafeGetTensorImpl();
@@ -245,14 +245,14 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   return recipe;
 }
 
-// One that stands for a tuple of the call's is no constant, however it was met.
+// Whether the tuple contains symbols. It is a substitute for a tuple of the call, so it is never a constant.
 static bool is_made_of_symbols(PyObject* object) {
   if (!PyTuple_Check(object)) return is_symbolic(object);
   PyObject** const items = PySequence_Fast_ITEMS(object);
   return std::any_of(items, items + PyTuple_GET_SIZE(object), is_made_of_symbols);
 }
 
-// What `maker` makes of the children.
+// A reconstruction which calls `maker` with the children.
 static Recipe value_recipe(PyObject* maker) {
   Recipe recipe;
   recipe.kind = Recipe::Kind::Anatomy;
@@ -261,11 +261,11 @@ static Recipe value_recipe(PyObject* maker) {
   return recipe;
 }
 
-// Of a number of numpy's that the call made: another object at each call. A constant where its value is none of
-// Python's.
+// For a numpy scalar created by the call, which is a new object at each call. A constant if its value has no Python
+// equivalent.
 static Recipe scalar_recipe(PyObject* number) {
   Recipe recipe;
-  const std::string_view type = Py_TYPE(number)->tp_name;  // of a date, the number leaves out what it counts
+  const std::string_view type = Py_TYPE(number)->tp_name;  // the number of a date has no unit
   if (!type.starts_with("numpy.int") && !type.starts_with("numpy.uint") && !type.starts_with("numpy.float"))
     return recipe;
   const PyRef value = checked(PyObject_CallMethod(number, "item", nullptr));
@@ -298,7 +298,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   const bool is_constant_tuple =
       PyTuple_CheckExact(object) && is_constant_value(object) && is_older && is_older(object);
   const bool is_unseen = is_opaque && is_opaque(object);
-  const bool handed_on = way != nullptr && (is_unseen || leads_through_containers(way));  // each call has its own
+  const bool handed_on = way != nullptr && (is_unseen || leads_through_containers(way));  // differs at each call
   if (way == nullptr && is_numpy_scalar(object) && existed != nullptr && !existed(object) && made_.count(object) == 0)
     if (Recipe scalar = scalar_recipe(object); scalar.kind == Recipe::Kind::Anatomy) {
       scalar.shared_slot = static_cast<int32_t>(shared_slots++);
@@ -316,7 +316,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.object = PyRef::borrow(way != nullptr ? way : object);
     return recipe;
   }
-  if (PyType_Check(object)) {  // that the call made: later calls make none, and share the first one's
+  if (PyType_Check(object)) {  // from the call: later calls share the class of the first call
     if (contains_traced(object, 0)) throw UnsupportedResult{path, "a class of its own"};
     if (existed != nullptr && is_heap_type((PyTypeObject*)object))
       if (const std::string what = share_class((PyTypeObject*)object, existed); !what.empty())
@@ -339,7 +339,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   return build_made(object, path);
 }
 
-// Another one at each call, of the same contents, which shares its memory with others of the call's.
+// Creates an array with the same contents at each call. It shares memory with other arrays of the call.
 Recipe RecipeBuilder::build_array(PyObject* array, const std::string& path) {
   const KnownArrays::Parts parts = arrays->take_apart(array);
   if (!parts.maker) throw UnsupportedResult{path, "numpy.ndarray that is a view of one with gaps"};
@@ -351,14 +351,14 @@ Recipe RecipeBuilder::build_array(PyObject* array, const std::string& path) {
   return recipe;
 }
 
-// What the call made itself, met for the first time.
+// Reconstructs an object of the call at its first occurrence.
 Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
   Recipe recipe;
   const auto remember = [&] {
     recipe.shared_slot = static_cast<int32_t>(shared_slots++);
     made_.emplace(object, recipe.shared_slot);
   };
-  // Its class, when the call made that, too: later calls share it, if they may.
+  // If the call created the class too, later calls share the class if possible.
   if (existed != nullptr && is_heap_type(Py_TYPE(object)) && !existed((PyObject*)Py_TYPE(object)))
     build((PyObject*)Py_TYPE(object), path);
   RegisteredNode node;
@@ -393,10 +393,10 @@ Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
       recipe.children.push_back(build(value, path + "[...]"));
     }
   } else if (take_apart(object).kind == Anatomy::Kind::None && !has_keys_that_ask(object) &&
-             flatten_registered(object, node)) {  // by functions of the program's: where nothing else rebuilds it
+             flatten_registered(object, node)) {  // last resort: these are functions of the program
     recipe.kind = Recipe::Kind::Registered;
     recipe.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-    recipe.object = without_symbols(std::move(node.context));  // keys, which were pinned when they were hashed
+    recipe.object = without_symbols(std::move(node.context));  // keys, specialized by hashing
     children_of(recipe, node.children.get(), path);
     remember();
   } else if (!is_made_anew(object) && !contains_traced(object, 0)) {
@@ -407,7 +407,7 @@ Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
   return recipe;
 }
 
-// Whether each call must make its own: an object that the call made, with state of its own.
+// Whether each call must create the object: it is from the call and has state of its own.
 bool RecipeBuilder::is_made_anew(PyObject* object) const {
   if (existed == nullptr || PyType_Check(object) || PyModule_Check(object)) return false;
   if (is_c_function(object)) return has_own_self(object);
@@ -418,7 +418,7 @@ bool RecipeBuilder::is_made_anew(PyObject* object) const {
   if (PyFunction_Check(object)) return PyFunction_GET_CLOSURE(object) != nullptr || is_made_by_function(object);
   if (PySlice_Check(object)) {
     const auto* slice = (const PySliceObject*)object;
-    const std::array parts = {slice->start, slice->stop, slice->step};  // of a number that C code keeps: x[:array]
+    const std::array parts = {slice->start, slice->stop, slice->step};  // C code keeps the number: x[:array]
     return argument_path && std::any_of(parts.begin(), parts.end(), [&](PyObject* p) { return argument_path(p); });
   }
   if (std::string_view(type->tp_name).starts_with("numpy.dtypes.") &&
@@ -429,11 +429,11 @@ bool RecipeBuilder::is_made_anew(PyObject* object) const {
     return false;
   if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object))
     return false;
-  // Enum members and other lasting objects of Python classes are reached by way of what existed.
+  // Enum members and other permanent objects are reached through older objects.
   return true;
 }
 
-// A tensor of a class of the user's, or one that was given attributes.
+// Reconstructs a tensor of a user class, or a tensor with attributes.
 Recipe RecipeBuilder::build_tensor_object(PyObject* object, bridge::TraceTensor* trace, PyObject* attributes,
                                           const std::string& path) {
   Recipe recipe;
@@ -461,20 +461,20 @@ Recipe RecipeBuilder::build_tensor_object(PyObject* object, bridge::TraceTensor*
   return recipe;
 }
 
-// An instance with a __del__ or with weak references to it; a weak reference to anything but a tensor or a container of
-// Python's own that was there before the call.
+// Whether the object observes deaths: an instance with a __del__ or with weak references to it, or a weak reference.
+// Exempt are weak references to older tensors and to older builtin containers.
 bool RecipeBuilder::tells_when_it_dies(PyObject* object, const Anatomy& anatomy) const {
   static PyObject* const finalizer = PyUnicode_InternFromString("__del__");
   if (has_attributes(anatomy.kind))
     return behind_break && (_PyType_Lookup(Py_TYPE(object), finalizer) != nullptr || is_watched_weakly(object));
   if (!PyWeakref_CheckRefExact(object)) return false;
-  if (anatomy.parts.empty()) return !behind_break;  // dead: what the call leaves may be about to die, too
+  if (anatomy.parts.empty()) return !behind_break;  // dead: other objects of the call may die soon, too
   PyObject* const referent = anatomy.parts[0].get();
   return (is_heap_type(Py_TYPE(referent)) && !is_tensor(referent)) || !existed || !existed(referent);
 }
 
 Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
-  // A function's dictionary of annotations is made when somebody asks for it first, which may be a later piece.
+  // The annotations dictionary of a function is created at the first access, which may happen in a later segment.
   if (PyFunction_Check(object)) checked(PyObject_GetAttrString(object, "__annotations__"));
   const Anatomy anatomy = take_apart(object);
   if (tells_when_it_dies(object, anatomy))
@@ -496,10 +496,11 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   }
   if (generator_number && has_fate(object, anatomy)) recipe.reuse = generator_number(object);
   const bool parts_first = recipe.reuse < 0 && is_made_whole(anatomy.kind);
-  if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
+  if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that refers back to the object cannot be created
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     PyObject* const part = anatomy.parts[i].get();
-    // An exception's arguments are its own, though the collector has seen them behind a break: those it was given with.
+    // An exception owns its arguments tuple, even if the collector has seen the tuple after a break. An argument tuple
+    // of the call stays that tuple.
     const bool own = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0;
     if (PyObject* const way = own && argument_path != nullptr ? argument_path(part) : nullptr) {
       recipe.children.emplace_back().kind = Recipe::Kind::Argument;
@@ -522,7 +523,7 @@ PyRef argument(PyObject* path, const Ingredients& with) {
   if (root == kStateRoot) at = with.state.at(PyLong_AsSize_t(PyTuple_GET_ITEM(path, first++)));
   for (Py_ssize_t i = first; i < PyTuple_GET_SIZE(path); ++i) {
     PyObject* step = PyTuple_GET_ITEM(path, i);
-    // slice(i) leads to part i of the object's anatomy, slice(None) to its __dict__: a slice is no key of a dict.
+    // slice(i) leads to part i of the object's layout, slice(None) to its __dict__: a slice is no dict key.
     if (PySlice_Check(step) && ((PySliceObject*)step)->stop == Py_None)
       at = checked(PyObject_GenericGetDict(at.get(), nullptr));
     else if (PySlice_Check(step))
@@ -551,7 +552,7 @@ PyRef make_text(const Recipe& recipe, Ingredients& with) {
   return checked(perform(operation).release());
 }
 
-// By torch's own means: no constructor of the user's runs. What came of operators keeps its way to their gradients.
+// Uses torch's own functions, so no user constructor runs. Operator results keep their autograd graph.
 PyRef of_class(PyObject* type, const PyRef& tensor) {
   static PyObject *const make_subclass =
                              PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "_make_subclass"),
@@ -559,12 +560,13 @@ PyRef of_class(PyObject* type, const PyRef& tensor) {
                              PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "as_subclass");
   const at::Tensor& plain = tensor_of(tensor.get());
   if (plain.requires_grad() && plain.grad_fn()) {
-    const c10::AutoGradMode recording(true);  // whatever the mode of the caller is
+    const c10::AutoGradMode recording(true);  // independent of the caller's mode
     return checked(PyObject_CallFunctionObjArgs(as_subclass, tensor.get(), type, nullptr));
   }
   PyObject* const wants_gradient = plain.requires_grad() ? Py_True : Py_False;
   PyRef made = checked(PyObject_CallFunctionObjArgs(make_subclass, type, tensor.get(), wants_gradient, nullptr));
-  if (plain.requires_grad()) bridge::take_place_of(plain, tensor_of(made.get()));  // the program may lead to it
+  // the program may compute its gradient
+  if (plain.requires_grad()) bridge::take_place_of(plain, tensor_of(made.get()));
   return made;
 }
 
@@ -599,7 +601,7 @@ PyRef make_anatomy(const Recipe& recipe, Ingredients& with) {
   PyRef made = empty ? empty : make_whole(anatomy);
   with.shared[static_cast<size_t>(recipe.shared_slot)] = made;
   if (empty) fill(made.get(), anatomy);
-  // Its place may lie behind the end of a list that the effects are yet to make as long as it was.
+  // The position may lie behind the current end of a list which replayed side effects will extend.
   if (recipe.anatomy == Anatomy::Kind::Iterator) with.refilled.emplace_back(made, std::move(anatomy));
   return made;
 }
@@ -670,15 +672,15 @@ void find_generators(const std::vector<Fate>& fates, Ingredients& with) {
   for (const Fate& fate : fates) with.generators.push_back(argument(fate.path.get(), with));
 }
 
-// What it would do when it is closed, the piece has done.
+// The segment has already performed the side effects of closing the object.
 static void finish(PyObject* object) {
   const bool closes = PyGen_CheckExact(object) || PyCoro_CheckExact(object);
   if (closes && cresset_eval_set_generator(object, nullptr) < 0) throw PythonError{};
 }
 
-// They are all held until the last is settled: one that is finished must not be closed.
+// All generators are held until the last is settled, so that a finished generator is not closed.
 void settle_generators(const std::vector<Fate>& fates, Ingredients& with) {
-  for (size_t i = 0; i < fates.size(); ++i)  // which may lead to what was made
+  for (size_t i = 0; i < fates.size(); ++i)  // the finished generators may hold created objects
     if (!fates[i].lives_on) finish(with.generators[i].get());
   for (const auto& [generator, anatomy] : with.refilled) fill(generator.get(), anatomy);
   with.refilled.clear();

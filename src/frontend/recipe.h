@@ -1,4 +1,5 @@
-// How to make a call's result again: the structure the function returned, with tensors and sizes to be filled in.
+// Reconstruction (`Recipe`) of a call's result: the structure which the function returned, with places for tensors and
+// sizes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,92 +21,93 @@ class SymNode;
 
 namespace cresset::frontend {
 
-inline constexpr long kStateRoot = 2;  // the first step of paths (Recipe::Kind::Argument) into state
+inline constexpr long kStateRoot = 2;  // first step of paths (Recipe::Kind::Argument) into state
 
 struct Recipe {
   enum class Kind : uint8_t {
     Tensor,        // captured output `position`
-    TensorObject,  // likewise, as an instance of `type` with attributes: `object` has their names, the children their
-                   // values
-    Number,        // a size expression: value `position` of the entry's numbers; a `type` of numpy's, or an int
-    Boolean,       // likewise, as a bool
+    TensorObject,  // a captured output as an instance of `type` with attributes: names in `object`, values in the
+                   // children
+    Number,        // a size expression: value `position` of the entry's numbers; of a numpy `type`, or an int
+    Boolean,       // a number as a bool
     Float,         // the number in captured output `position`
-    Quotient,      // number `position` by the one after it; Product: by the float `object`
+    Quotient,      // number `position` divided by the next number; Product: multiplied by the float `object`
     Product,
-    Text,      // what an operation gives: `object` is (its kind, operation, positional, kwnames), the children operands
-    Constant,  // this very object: holds nothing that varies
-    Argument,  // a container among the arguments, or in state: `object` is the tuple of keys that lead to it from
-               // (args, kwargs, what the sources in state held)
-    Shared,    // made before, as object `position`: two names for one object stay one object
+    Text,  // the string result of an operation: `object` is (its kind, operation, positional, kwnames), the children
+           // are the operands
+    Constant,  // this very object, which holds nothing that varies
+    Argument,  // a container among the arguments or in state: `object` is the tuple of keys which lead to it from
+               // (args, kwargs, values at the sources in state)
+    Shared,    // object `position`, created before: two references to the same object stay the same object
     Tuple,
     List,
-    Sum,  // of two lists
+    Sum,  // concatenation of two lists
     Dict,
     Registered,
-    DictionaryOf,  // the __dict__ of the object that was made as object `position`
-    Anatomy,       // an instance, a cell, a bound method, a function, an iterator that the call made (anatomy.h)
+    DictionaryOf,  // the __dict__ of the created object `position`
+    Anatomy,       // an instance, cell, bound method, function or iterator of the call (anatomy.h)
   };
   Kind kind = Kind::Constant;
   uint32_t position = 0;
-  int32_t shared_slot = -1;  // containers and objects: where the made object is remembered
+  int32_t shared_slot = -1;  // containers and objects: the slot which remembers the created object
   PyRef object;              // Constant: it; Tuple: type; Dict: keys; Registered: context; Anatomy: form
   PyRef type;
-  bool unlooked = false;  // a text that pieces should not look at (Varying::texts)
+  bool unlooked = false;  // a string which segments should not inspect (Varying::texts)
   Anatomy::Kind anatomy = Anatomy::Kind::None;
-  int32_t reuse = -1;  // Anatomy: of this one of the piece's generators (Fate), which gets other contents
+  int32_t reuse = -1;  // Anatomy: number of the generator of the segment (Fate) which is refilled instead
   std::vector<Recipe> children;
 };
 
-// What becomes of a generator or an exception among a piece's arguments: it is finished, or made to stand where it
-// stands afterwards.
+// The final state of a generator or exception among the arguments of a segment: finished, or moved to a new position.
 struct Fate {
-  PyRef path;  // as of Recipe::Kind::Argument
+  PyRef path;  // as in Recipe::Kind::Argument
   bool lives_on = false;
   Recipe recipe;
 };
 
-// Of an object that no recipe rebuilds, since what it is about would be held.
+// Reason: an object observes the death of another object, so a reconstruction would keep that object alive.
 inline constexpr const char* kTellsDeath = "which tells when an object dies,";
 
-// Whether a path of an argument goes by containers alone: not into objects, whose parts are taken apart to be seen.
+// Whether an argument path leads through containers only, and not into objects, whose parts `take_apart()` creates.
 bool leads_through_containers(PyObject* path);
 
-// A result that no recipe can rebuild.
+// A result which no reconstruction can rebuild.
 struct UnsupportedResult {
   std::string path, type_name;
-  PyObject* address = nullptr;  // borrowed: an int that is one
+  PyObject* address = nullptr;  // borrowed: an int which is an address
 };
 
 class RecipeBuilder {
  public:
   explicit RecipeBuilder(bridge::Capture& capture) : capture_(capture) {}
   Recipe build(PyObject* object, const std::string& path);
-  // Objects of the call's own that live on.
+  // The call's own objects which outlive the segment.
   bool makes(PyObject* object) const { return made_.count(object) != 0; }
   template <class F>
   void each_made(F&& tell) const {
     for (const auto& [object, slot] : made_) tell(object);
   }
-  // Told by a session: which objects were there before the call. Those are constants; all others are made anew. Without
-  // it, what holds nothing that varies is taken for a constant.
+  // Set by a session: whether an object existed before the call. Such objects are constants; all other objects are
+  // created anew. Without this function, objects without varying contents count as constants.
   std::function<bool(PyObject*)> existed;
-  // Of a list: that it is the sum of one that nobody looked into, and of a tuple's items; empty for others.
+  // Whether a list is the concatenation of an uninspected list and the items of a tuple; empty for other lists.
   std::function<std::pair<PyRef, PyRef>(PyObject*)> sum_of;
-  std::function<bool(PyObject*)> is_of_call;  // made by the call, or among its arguments: another one at each call
-  std::function<PyObject*(PyObject*)> argument_path;  // nullptr when the object is no container among the arguments
+  std::function<bool(PyObject*)> is_of_call;          // from the call or its arguments: a new object at each call
+  std::function<PyObject*(PyObject*)> argument_path;  // nullptr for objects other than argument containers
 
-  // Of a generator that lives on: its function. One that was never resumed read nothing of it.
+  // Reports the function of a generator which outlives the segment. A generator which was never resumed has not read
+  // the function yet.
   std::function<void(PyObject*)> holds_function;
-  std::function<int32_t(PyObject*)> generator_number;  // which of the piece's generators it is; -1
-  std::function<bool(PyObject*)> is_older;             // a tuple of constants that was there before the call
-  std::function<bool(PyObject*)> is_opaque;            // handed on, whatever it is
-  std::function<bool(PyObject*)> is_address;           // an int that is another one at each call
-  const KnownArrays* arrays = nullptr;                 // that the piece made
+  std::function<int32_t(PyObject*)> generator_number;  // number among the segment's generators; -1
+  std::function<bool(PyObject*)> is_older;             // a tuple of constants which existed before the call
+  std::function<bool(PyObject*)> is_opaque;            // passed on uninspected
+  std::function<bool(PyObject*)> is_address;           // an int which is an address and differs at each call
+  const KnownArrays* arrays = nullptr;                 // created by the segment
 
-  std::vector<PyRef> tracebacks;    // of exceptions that live on
-  bool behind_break = false;        // what is built is held until the next piece ends: nothing may tell when it dies
-  bool in_inference = false;        // tensors among them are of inference mode, though it is off
-  bool outside_inference = false;   // and are not
+  std::vector<PyRef> tracebacks;    // of exceptions which outlive the segment
+  bool behind_break = false;        // objects are held until the next segment ends: none may observe a death
+  bool in_inference = false;        // inference mode was left, but tensors belong to it
+  bool outside_inference = false;   // the opposite case: ordinary tensors
   std::vector<at::Tensor> tensors;  // in the order of Recipe::position
   std::vector<sym::ExprId> numbers;
   uint32_t shared_slots = 0;
@@ -125,34 +127,34 @@ class RecipeBuilder {
   bool tells_when_it_dies(PyObject* object, const Anatomy& anatomy) const;
   Recipe build_anatomy(PyObject* object, const std::string& path);
   void no_address(PyObject* number, const std::string& path) const;  // throws UnsupportedResult
-  void no_moving_key(PyObject* key, const std::string& path) const;  // likewise
+  void no_moving_key(PyObject* key, const std::string& path) const;  // throws UnsupportedResult
   void children_of(Recipe& recipe, PyObject* tuple, const std::string& path);
 
   bridge::Capture& capture_;
   std::unordered_map<PyObject*, int32_t> made_;
-  std::unordered_map<PyObject*, int32_t> dictionaries_;  // of instances that are made: of which one
-  std::vector<PyRef> kept_;                              // parts of objects: some are made to be looked at
+  std::unordered_map<PyObject*, int32_t> dictionaries_;  // of created instances: slot of the owner
+  std::vector<PyRef> kept_;                              // parts which `take_apart()` created
   std::unordered_set<int32_t> unfinished_;
   std::unordered_set<PyObject*> looked_into_;  // by contains_traced
   std::unordered_map<c10::TensorImpl*, uint32_t> tensor_positions_;
 };
 
-// What recipes are made with in one call.
+// The inputs of reconstructions in a single call.
 struct Ingredients {
   std::vector<PyRef> tensors;  // [i]: the Python object of captured output i
   std::vector<int64_t> numbers;
-  std::vector<PyRef> shared;                        // objects made so far, by slot
+  std::vector<PyRef> shared;                        // objects created so far, by slot
   std::vector<PyRef> generators;                    // among the arguments, by number
-  std::vector<std::pair<PyRef, Anatomy>> refilled;  // generators and iterators, when all else is made
+  std::vector<std::pair<PyRef, Anatomy>> refilled;  // generators and iterators, filled after all other objects
   PyObject *args = nullptr, *kwargs = nullptr;
   std::vector<PyRef> state;  // CallLeaves::state
 };
 PyRef make(const Recipe& recipe, Ingredients& with);
-// Before anything is made; and when everything is.
+// Called before the first and after the last reconstruction.
 void find_generators(const std::vector<Fate>& fates, Ingredients& with);
 void settle_generators(const std::vector<Fate>& fates, Ingredients& with);
 
-// The objects that it gives at every call, where they are not plain values.
+// The objects which the reconstruction returns at every call, without plain values.
 void collect_constants(const Recipe& recipe, std::unordered_set<PyObject*>& out);
 
 int visit(const Recipe& recipe, visitproc visit, void* arg);

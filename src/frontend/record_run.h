@@ -1,4 +1,4 @@
-// What functions of Python's do while autograd's record is run for the capture (Session::run_part).
+// Log of the Python functions which run while the autograd graph is executed for the capture (Session::run_part).
 #pragma once
 
 #include <vector>
@@ -9,29 +9,30 @@
 namespace cresset::frontend {
 
 struct RecordRun {
-  // A call by autograd: of a hook, of a custom function's backward, of what unpacks a saved tensor.
+  // A call by autograd: a hook, the backward of a custom function, or the unpacking of a saved tensor.
   struct Call {
-    std::vector<PyRef> codes;    // of the functions that were entered, the outermost first
-    std::vector<PyRef> objects;  // of the program's call, that they have looked at: containers, cells, instances
+    std::vector<PyRef> codes;    // of the entered functions, outermost first
+    std::vector<PyRef> objects;  // objects of the program's call which the functions read: containers, cells, instances
   };
-  // An attribute that one of them set, of an object of the program's call.
+  // An attribute of an object of the program's call, set by a function.
   struct Change {
-    PyRef owner, name, before;  // before: empty when there was none
+    PyRef owner, name, before;  // before: empty for a new attribute
     size_t call;
   };
-  // A container or a cell of the program's call that one of them has changed, and what it held before.
+  // A container or cell of the program's call which a function changed, with its earlier contents.
   struct Contents {
-    PyRef object, before;  // before of a cell: what was in it; empty when nothing was
+    PyRef object, before;  // before, for a cell: its value; empty for an empty cell
   };
-  void remember(PyObject* object);  // before it is changed
-  // Where the record is given up: what autograd is to do later has not happened yet.
+  void remember(PyObject* object);  // called before the change
+  // Undoes the changes when the capture of the autograd graph is abandoned, since autograd will run these functions
+  // later.
   void undo();
 
   const CressetActivation* outside = nullptr;
   std::vector<Call> calls;
   std::vector<Change> changes;
   std::vector<Contents> contents;
-  bool failed = false;  // by what the last of the calls does
+  bool failed = false;  // because of the last call
 };
 
 }  // namespace cresset::frontend

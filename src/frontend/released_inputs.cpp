@@ -3,7 +3,7 @@
 namespace cresset::frontend {
 namespace {
 
-constexpr size_t kVariables = 2, kStack = 3;  // of a frame's contents
+constexpr size_t kVariables = 2, kStack = 3;  // indices in frame contents
 
 size_t count_tensors(const ArgSpec& spec) {
   size_t count = spec.kind == ArgSpec::Kind::Tensor || spec.kind == ArgSpec::Kind::Float ? 1 : 0;

@@ -1,5 +1,5 @@
-// Tensors that a piece was handed by the one before it in the frames' variables, and that nobody else has: where the
-// program may, it lets go of them as it goes, as the program's own assignments would.
+// Tensors which the previous segment passed in frame variables and which have no other owner. The program of the
+// segment releases them as early as the assignments of the Python code would.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace cresset::frontend {
 
-// Where those are that the variant's program lets go of; the variant begins behind a break.
+// The places of these tensors; the cache entry begins after a graph break.
 std::vector<PlaceInFrames> released_inputs(const Variant& variant);
 
-// Takes them out of the frames, which the program leaves for good: nobody else has these tuples.
+// Removes the tensors from the frames, whose tuples have no other owner and are not read again.
 void take_out(const std::vector<PlaceInFrames>& released, PyObject* frames);
 
 }  // namespace cresset::frontend

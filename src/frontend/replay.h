@@ -1,5 +1,5 @@
-// A piece's effects, repeated at a later call, in two steps: what they need is made, before anything changes what leads
-// to it; then they happen.
+// Replay of a segment's side effects at a later call, in two steps. The constructor creates all values while the paths
+// to them are still unchanged. happen() then performs the writes.
 #pragma once
 
 #include <vector>

@@ -20,7 +20,7 @@ bool shows_saved(PyTypeObject* type) {
   return false;
 }
 
-// Of what the decorator makes of a function: the same for all.
+// The code of functions decorated with once_differentiable, which is the same for all.
 PyObject* code_of_once() {
   static PyObject* const code = [] {
     const PyRef decorated = checked(PyObject_CallOneArg(

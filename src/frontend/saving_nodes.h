@@ -1,15 +1,15 @@
-// Which nodes of autograd's record hold tensors: a backward pass lets go of them, and no other can pass there.
-// And which must not be differentiated again.
+// Which nodes of the autograd graph save tensors: a backward pass releases the tensors, and a second pass fails there.
+// Also which nodes do not support double backward.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
 
 namespace cresset::frontend {
 
-// By what torch's binding of the node's class shows of it; of a custom function, by what it has saved.
+// Reads torch's binding of the node's class, or the saved tensors of a custom function.
 bool saves_tensors(torch::autograd::Node& node);
 
-// Whether its backward, or what that wraps, is decorated with torch's once_differentiable.
+// Whether the node's backward, or a function wrapped by it, is decorated with torch's once_differentiable.
 bool is_differentiated_once(torch::autograd::Node& node);
 
 }  // namespace cresset::frontend

@@ -40,11 +40,11 @@ void Session::learn_object(PyObject* object) {
   if (!is_plain_tensor(object)) meet(object);
 }
 
-// What else holds of an object that is met for the first time.
+// Records further guards for an object that is met for the first time.
 void Session::meet(PyObject* object) {
   if (PyType_Check(object)) learn_class((PyTypeObject*)object);
   if (PyMethod_Check(object)) learn_function(object);
-  // Of a named tuple: found by name, which nobody tells of. What the call put into one of its own is its own.
+  // The items of a named tuple are read by name without a hook. Tuples of the call are excluded.
   if (PyTuple_Check(object) && !PyTuple_CheckExact(object) && !is_young(object))
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) learn(PyTuple_GET_ITEM(object, i));
   if (is_heap_type(Py_TYPE(object))) {
@@ -58,25 +58,25 @@ void Session::meet(PyObject* object) {
   }
 }
 
-// An object that is guarded elsewhere, its class included.
+// An object which is guarded elsewhere, including its class.
 void Session::learn_guarded(PyObject* object) {
   if (object == nullptr || is_constant_value(object)) return;
   ObjectRecord& record = objects_[object];
   if (!std::exchange(record.known, true)) record.kept = PyRef::borrow(object);
-  record.dictionary_held = true;  // another object at each call: no fact may speak of this one
+  record.dictionary_held = true;  // differs at each call: no guard may mention it
   if (!is_tensor(object)) learn((PyObject*)Py_TYPE(object));
 }
 
 bool Session::in_transform() const { return tangent_levels_ > 0 || inside_transform(); }
 
-// What a piece must not leave behind.
+// Returns why the segment cannot end normally: changes that must not outlive it.
 const std::string& Session::refusal() {
   called_instead_ = {};  // it holds its tensor
   for (const auto& [variable, before] : variables_before_) {
     PyObject* now = nullptr;
     if (PyContextVar_Get(variable, nullptr, &now) < 0) PyErr_Clear();
     if (PyRef::steal(now).get() == before.get()) continue;
-    unseen_ = set_apart(variable) || unseen_;  // the next call is captured anew
+    unseen_ = set_apart(variable) || unseen_;  // the next call captures again
     refuse("leaves a context variable changed");
   }
   return refusal_;
@@ -87,7 +87,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   capture_ = &capture;
   begin_own_nodes();
   objects_.each([&](ObjectRecord& record) {
-    if (record.known) kept_.push_back(std::move(record.kept));  // addresses stay taken
+    if (record.known) kept_.push_back(std::move(record.kept));  // prevents reuse of addresses
   });
   objects_.clear();
   for (auto* table : {&argument_paths_, &contents_before_, &variables_before_}) {
@@ -134,7 +134,7 @@ static PyRef extended(PyObject* path, PyObject* step) {
   return checked(PySequence_Concat(path, one.get()));
 }
 
-// parts: as of frame_contents(); the tuples that they come in are no objects of the program's.
+// parts: the contents from frame_contents(), whose tuples are not objects of the program.
 void Session::add_frame(const ArgSpec& spec, PyObject* parts, const std::function<PyRef(size_t)>& path_of) {
   for (size_t i = 0; i < spec.children.size(); ++i) {
     const PyRef path = path_of(i);
@@ -162,12 +162,12 @@ void Session::add_frames(const ArgSpec& spec, PyObject* contents) {
   }
 }
 
-// In paths: into part i of what an object consists of.
+// A path step to part i of an object's layout.
 static PyRef step_into_part(size_t i) {
   return checked(PySlice_New(nullptr, checked(PyLong_FromSize_t(i)).get(), nullptr));
 }
 
-// Of what a piece may hand on; empty for other arguments, and in state.
+// The path of plain data that a segment may pass on uninspected; empty for other arguments, and for state.
 static PyRef way_to_plain_data(const ArgSpec& spec, PyObject* path, bool is_state) {
   return !is_state && is_much_plain_data(spec) && leads_through_containers(path) ? PyRef::borrow(path) : PyRef();
 }
@@ -180,19 +180,19 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   }
   if (spec.kind == ArgSpec::Kind::Tensor) argument_tensors_.insert(object);
   note_value(spec, object);
-  if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind)) return;  // met before
+  if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind)) return;  // added before
   if (spec.kind == ArgSpec::Kind::Same && spec.type) argument_paths_.emplace(object, PyRef::borrow(path));
-  // An iterator that an earlier piece made moves on: it is made anew from where it stands, and is never one that was
-  // there before, however it is found.
+  // An iterator from an earlier segment advances. It is recreated in its current position and never counts as an older
+  // object, even if it is found in state.
   const Anatomy anatomy = spec.kind == ArgSpec::Kind::Anatomy ? take_apart(object) : Anatomy{};
   const bool fate = moves_on(anatomy.kind) && has_fate(object, anatomy);
-  // One without a fate that others hold, too, is not advanced: it would be another one afterwards.
+  // An iterator without a fate is not advanced if another object holds it, because a new object would replace it.
   const bool is_iterator = moves_on(anatomy.kind) && (fate || inside_ == 0);
-  if (is_iterator) objects_[object].made = true;  // as is what may come to lie at its address
+  if (is_iterator) objects_[object].made = true;  // also holds for a later object at its address
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
-  const bool own_value = spec.kind == ArgSpec::Kind::Value && is_numpy_scalar(object);  // each call has its own
-  if (spec.kind == ArgSpec::Kind::Identity) seen_.insert({object, Py_Ellipsis});        // who asks knows which it is
-  if (is_constant_value(object)) kept_.push_back(PyRef::borrow(object));                // its address stays taken
+  const bool own_value = spec.kind == ArgSpec::Kind::Value && is_numpy_scalar(object);  // differs at each call
+  if (spec.kind == ArgSpec::Kind::Identity) seen_.insert({object, Py_Ellipsis});        // identity is guarded
+  if (is_constant_value(object)) kept_.push_back(PyRef::borrow(object));                // prevents reuse of its address
   const bool is_opened = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
                          spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Opaque;
   const bool is_grown = spec.kind == ArgSpec::Kind::Opaque && PyList_CheckExact(object);
@@ -203,13 +203,13 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   if (spec.kind == ArgSpec::Kind::Opaque && (can_be_opaque(object) || PyGen_CheckExact(object))) opaque_.insert(object);
   if (spec.kind == ArgSpec::Kind::Opaque || own_value) argument_paths_.emplace(object, PyRef::borrow(path));
   const bool is_object = (is_opened && spec.kind != ArgSpec::Kind::Opaque) || spec.kind == ArgSpec::Kind::Registered ||
-                         (spec.kind == ArgSpec::Kind::Tuple && !PyTuple_CheckExact(object));  // () is one for all
+                         (spec.kind == ArgSpec::Kind::Tuple && !PyTuple_CheckExact(object));  // () is a singleton
   if (spec.children.empty() && !is_object) return;
   if (!is_iterator) {
     argument_paths_.emplace(object, PyRef::borrow(path));
     mark_whole(object);
   }
-  // What an iterator tells of its state is made for who asks: nobody else holds it.
+  // Tuples in an iterator's decomposed state come from `take_apart()` and have no other holder.
   const bool is_told = std::exchange(is_told_, false) && PyTuple_CheckExact(object);
   if (is_iterator && makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   const bool holds = !is_iterator && !is_told;
@@ -236,16 +236,16 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
       generators_.push_back(
           {is_generator ? checked(PyWeakref_NewRef(object, nullptr)) : PyRef::borrow(object), PyRef::borrow(path)});
     if (is_generator) {
-      const auto outside = std::exchange(inside_, 0);  // what lies in its frame is its own, wherever it is held itself
+      const auto outside = std::exchange(inside_, 0);  // its frame owns these objects, independent of its own holder
       if (!anatomy.parts.empty())
         add_frame(spec, tuple_of(anatomy.parts).get(),
                   [&](size_t i) { return extended(path, step_into_part(i).get()); });
       inside_ = outside;
       return;
     }
-    for (size_t i = 0; i < spec.children.size() && i < anatomy.parts.size(); ++i)  // count(symbol) has a step, too
+    for (size_t i = 0; i < spec.children.size() && i < anatomy.parts.size(); ++i)  // count(symbol) also has a step
       child(i, step_into_part(i).get(), anatomy.parts[i].get());
-    for (const PyRef& part : anatomy.parts)  // C code may take what is left of it, unseen
+    for (const PyRef& part : anatomy.parts)  // C code may consume the rest without a hook
       if (moves_on(anatomy.kind)) read_whole(part.get());
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
     for (size_t i = 0; i < spec.children.size(); ++i)
@@ -271,20 +271,20 @@ PyObject* Session::argument_path(PyObject* object) const {
 
 void Session::will_write(PyObject* container) {
   if (!existed(container) || !is_snapshot_container(container) || contents_before_.count(container) != 0) return;
-  if (objects_.find(container)->whole) return;  // what it held is a fact already
+  if (objects_.find(container)->whole) return;  // the earlier contents are guarded already
   PyRef copy = PyDict_Check(container)     ? copy_of_dict(container)
                : PyAnySet_Check(container) ? checked(PySet_New(container))
                                            : checked(PySequence_List(items_of(container).get()));
   contents_before_.emplace(container, std::move(copy));
 }
 
-// A list that an earlier piece began to fill for a display or comprehension: nobody else has it, so each piece makes
-// its own.
+// A list that an earlier segment began to fill for a display or comprehension. It has no other holder, so each segment
+// creates its own list.
 void Session::make_own(PyObject* display) {
   if (!existed(display)) return;
   ObjectRecord& record = objects_[display];
   record.looked = true;
-  if (has_grown(display))  // the piece does not know what it holds: it serves no later call, and the next one looks
+  if (has_grown(display))  // contents uninspected: serve no later call, and inspect them at the next capture
     return leave_growing(display);
   kept_.push_back(std::move(record.kept));
   record.known = record.whole = false;
@@ -292,7 +292,7 @@ void Session::make_own(PyObject* display) {
   argument_paths_.erase(display);
 }
 
-// p.grad = None, or del p.grad, of a tensor in state: an effect as those on other objects are.
+// p.grad = None, or del p.grad, for a tensor in state: an ordinary side effect.
 bool Session::drops_gradient(PyObject* owner, PyObject* name, PyObject* value) const {
   return (value == nullptr || value == Py_None) && is_tensor(owner) && std::string_view(utf8(name)) == "grad" &&
          existed(owner) && argument_tensors_.count(owner) == 0 && is_plain_tensor(owner);
@@ -317,7 +317,8 @@ bool Session::before_write(const CressetWrite& write) {
     return no_items_of(write.owner, write.key, write.value), false;
   if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner)) {
     note_key(write.owner, write.key, true);
-    if (existed(write.owner) && !is_constant_value(write.key)) learn_keys(write.owner);  // it may be compared with them
+    // it may be compared with the keys
+    if (existed(write.owner) && !is_constant_value(write.key)) learn_keys(write.owner);
   }
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
   if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))
@@ -337,7 +338,7 @@ bool Session::before_write(const CressetWrite& write) {
   return false;
 }
 
-// Of a write in a function that C code calls to hash a key, or to compare one: who made C code do that; nullptr.
+// If the write happens in a __hash__ or __eq__ which C code calls, the activation that called the C code; else nullptr.
 static const CressetActivation* asking() {
   const CressetActivation* a = cresset_eval_current();
   while (a != nullptr && a->entered_from_c == 0) a = a->caller;
@@ -346,7 +347,7 @@ static const CressetActivation* asking() {
   return name == "__hash__" || name == "__eq__" ? a->caller : nullptr;
 }
 
-// The write keeps what it was given, so that addresses stay taken.
+// The write holds its values, which prevents reuse of their addresses.
 void Session::add_write(Write write) {
   if (const CressetActivation* const by = asking()) asked_in_ = by;
   const auto mark = [&](PyObject* object) {
@@ -367,8 +368,8 @@ void Session::add_write(Write write) {
   writes_.push_back(std::move(write));
 }
 
-// What a write that later calls repeat asked had effects, which they repeat, too: from the next capture on the write is
-// done between two pieces. callable: nullptr of a statement.
+// A replayed write would call __hash__ or __eq__ again, whose own side effects are replayed too. From the next capture
+// on the write runs between two segments. callable: nullptr for a statement.
 void Session::no_effects_again(PyObject* callable) {
   if (asked_in_ == nullptr) return;
   leave_call_whole(asked_in_->code, asked_in_->instruction, callable);
@@ -378,11 +379,11 @@ void Session::no_effects_again(PyObject* callable) {
 }
 
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
-  if (is_own_tensor(owner) || (!existed(owner) && is_wrapper(owner))) {  // with the tensor, when that lives on
+  if (is_own_tensor(owner) || (!existed(owner) && is_wrapper(owner))) {  // reconstructed with the tensor
     if (value != nullptr && PyDict_Check(value)) changed_unseen_.push_back(PyRef::borrow(value));
     return;
   }
-  // Of one in state they are the same tensor's at each call, and effects as those of other objects are.
+  // A tensor in state is the same at each call, so its attributes are ordinary side effects.
   const bool in_state = existed(owner) && argument_tensors_.count(owner) == 0 && instance_dict(owner) != nullptr;
   const bool own_way = is_tensor(owner) && (!in_state || _PyType_Lookup(Py_TYPE(owner), name) != nullptr);
   if (own_way && !drops_gradient(owner, name, value))
@@ -425,7 +426,7 @@ void Session::after_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_CELL) kept.kind = Write::Kind::Cell, kept.key = {};
   if (write.kind == CRESSET_WRITE_IN_PLACE) {
     if (!is_snapshot_container(owner)) {
-      if (is_data_object(owner)) return;  // by methods of the program's, which are evaluated
+      if (is_data_object(owner)) return;  // by evaluated methods of the program
       if (!is_symbolic_number(owner) && !is_constant_value(owner) && !PyTuple_Check(owner) && !is_numpy_scalar(owner))
         refuse(std::string("changes an object of type ") + Py_TYPE(owner)->tp_name + " in place");
       return;

@@ -1,11 +1,12 @@
-// One call under the evaluator: what it read of objects that existed before, and what it wrote to them.
+// A call under the evaluator: its reads of objects which existed before the call, and its writes to them.
 //
-// Provenance by identity: the session knows the objects that existed before the call and were reached, beginning with
-// the function and its arguments. What is read of them is recorded as a fact (state_facts.h), and what was read is
-// known from then on. Objects made during the call are not known; reading and writing them records nothing. Writes
-// happen for real; those to known objects are kept for later calls.
+// Provenance is decided by identity. The session knows the reached objects which existed before the call, beginning
+// with the function and its arguments. A read from a known object becomes a guard (state_facts.h), and the value
+// becomes known. Objects created during the call are not known; their reads and writes are not recorded. Writes happen
+// for real; writes to known objects are stored for replay.
 //
-// A call is captured in pieces (point.h): begin() starts one, for which all that live frames hold existed before.
+// A call is captured in graph segments (point.h): begin() starts a segment, for which all contents of live frames
+// existed before.
 #pragma once
 
 #include <c10/util/flat_hash_map.h>
@@ -34,102 +35,100 @@
 
 namespace cresset::frontend {
 
-// Why such a call, and later ones, run natively: what a capture holds on to does not die.
+// Reason for running this call and later calls in eager mode: a capture keeps objects alive.
 inline constexpr const char* kWatchesDeaths = "may tell when an object dies";
 
-// Why nothing is captured while a trace or profile function is set, or a tool of sys.monitoring is at work.
+// Reason for not capturing while a trace or profile function or a sys.monitoring tool is active.
 inline constexpr const char* kWatched = "somebody watches what runs (a debugger, a profiler, coverage)";
 
 class Session {
  public:
   explicit Session(PieceMaker& maker) : maker_(maker) {}
 
-  static Session* current();  // of this thread's evaluation; nullptr when there is none
+  static Session* current();  // of this thread's evaluation; nullptr without evaluation
   static Session* exchange_current(Session* other);
   const StateFacts& facts() const { return *facts_; }
 
-  // A new piece: nothing is known, read or written.
+  // Starts a new segment without known objects, reads and writes.
   void begin(StateFacts& facts, bridge::Capture& capture);
-  // Garbage collection rests, and what was made before the call is in no young generation.
+  // Garbage collection is paused, and objects from before the call are in no young generation.
   void know_ages(Young& young) { young_ = &young; }
-  // Arguments, with what their structure holds: guarded elsewhere.
+  // Adds arguments and the contents of their structure, which the argument spec guards.
   void add_argument(const ArgSpec& spec, PyObject* object, PyObject* path);
-  // What live frames hold, with `spec` as of their contents: no object is kept by this that the program may drop.
+  // Adds the contents of live frames, with their `spec`. Objects which the program may release are not kept alive.
   void add_frames(const ArgSpec& spec, PyObject* contents);
-  // The compiler's own state, which differs while it captures: reading it records nothing.
+  // Excludes the compiler's own state, which differs during capture, from guards.
   void ignore(PyObject* dict_or_class, const char* key);
-  // Calls with every frame evaluated. nullptr with an exception set when it raised.
+  // Calls the function and evaluates every frame. Returns nullptr with an exception set when the call raised.
   PyRef call(PyObject* function, PyObject* args, PyObject* kwargs);
-  // Likewise of frames that go on.
+  // Resumes frames in the same way.
   PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception);
   const InProgress& in_progress() const { return in_progress_; }
   bool begins_plainly() { return maker_.begins_plainly(); }
-  bool in_transform() const;  // of torch.func, or in a level of forward differentiation
-  // The piece ended at the operation in progress, which may run code of the program before it is done.
+  bool in_transform() const;  // of torch.func, or in a forward differentiation level
+  // The segment ended at the operation in progress, which may still run code of the program.
   void ends_here() { ended_in_ = in_progress_.activation; }
-  // It ended for good inside of C functions, which hold numbers of it still: what they give is given plain.
+  // The capture ended finally inside of C functions which still hold symbolic numbers. Their results become plain.
   void ends_inside_calls(const CressetActivation* innermost);
-  // The objects that it holds; and that it holds none any more, since nothing more is captured.
+  // Visits the held objects; releases them when nothing more is captured.
   int visit_held(visitproc visit, void* arg) const;
   void let_go();
-  // Where refusal() is kWatchesDeaths: whose. Borrowed; nullptr: of several.
+  // When refusal() is kWatchesDeaths: the watched object. Borrowed; nullptr: several objects.
   PyObject* dying() const { return dying_; }
   // Keeps an object alive until the call ends.
   void keep(PyRef object) { kept_.push_back(std::move(object)); }
 
-  // What is done now may not be done in later calls, or again (bridge/control_flow.h): until end_part(), an effect on
-  // objects that were there before makes the part fail before it happens. roots: what the part can reach of the call's
-  // own.
+  // Code from here to end_part() may run zero or several times in later calls (bridge/control_flow.h). A side effect on
+  // an older object makes the part fail before it happens. roots: the call's own objects which the part can reach.
   void begin_part(PyObject* roots);
   void end_part() { outer_.pop_back(); }
-  // Runs autograd's record for the capture, whose C++ code calls the program: without the GIL, frames evaluated.
+  // Executes the autograd graph for the capture. Its C++ code calls the program without the GIL; frames are evaluated.
   void run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen);
 
-  // Whether a tuple of constants was there before: of the code, or of state.
+  // Whether a tuple of constants is older than the call: from the code or from state.
   bool is_older(PyObject* tuple) { return young_ != nullptr && (!PyObject_GC_IsTracked(tuple) || !is_young(tuple)); }
-  // Of a function that the call's own generator holds: its cells and defaults are not the call's.
+  // For a function held by the call's own generator: its cells and defaults are older than the call.
   void learn_what_it_holds(PyObject* function);
-  // Whether the program got this int as the address of an object that is another one at each call.
+  // Whether the program received this int as the address of an object which differs at each call.
   bool is_address(PyObject* number) const { return addresses_.count(number) != 0; }
-  // It lives on: from the next capture on the program's call of id() is done between two pieces. Whether that is news.
+  // The address outlives the segment. From the next capture on the call of id() runs between two segments. Returns
+  // whether this is new.
   bool leave_address(PyObject* number);
 
   bool existed(PyObject* object) const {
     const ObjectRecord* const record = objects_.find(object);
     return record != nullptr && record->known;
   }
-  // Whether the call made the object, while a piece is open.
+  // Whether the call created the object, while a segment is open.
   bool is_own(PyObject* object) { return open() && !existed(object) && is_young(object); }
-  // Whether it is an argument that the piece must not look into (ArgSpec::Kind::Opaque).
+  // Whether the object is an argument which the segment must not inspect (ArgSpec::Kind::Opaque).
   bool is_opaque(PyObject* object) const { return opaque_.count(object) != 0; }
   const KnownArrays& arrays() const { return arrays_; }
-  // Whether no fact speaks of what it holds.
+  // Whether no guard covers its contents.
   bool is_closed(PyObject* object) const;
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
-  PyObject* way_to(PyObject* object);  // likewise, for later calls to go: they look into what it leads through
+  PyObject* way_to(PyObject* object);  // the same for use by later calls, with guards on the path
   std::vector<Write>& writes() { return writes_; }
-  void remove_symbols_of_frames();  // numbers take their place, in all frames that are evaluated
-  // Whether C code that called a function in whose midst the capture ended has not come back yet to the frames from
-  // here outwards.
+  void remove_symbols_of_frames();  // replaces symbols by numbers in all evaluated frames
+  // Whether a C function inside of which the capture ended has not yet returned to these frames.
   bool is_in_calls_at_the_end(const CressetActivation* innermost);
-  // What the call may have put numbers into without a write that speaks of it: containers that autograd's record
-  // refers to, where nothing else of the call's may (of hooks on the call's own tensors), and objects that were there
-  // before and that no fact led to.
+  // Objects which may have received numbers without a recorded write. These are containers held only by the autograd
+  // graph (hooks on the call's own tensors), and older objects without a guard.
   const std::vector<PyRef>& changed_unseen() const { return changed_unseen_; }
   // Generators, iterators and exceptions among the arguments (has_fate), and the paths to them.
   struct ArgumentGenerator {
-    PyRef reference, path;  // to a generator a weak one: it is finalized when the program drops it
-    PyObject* get() const;  // nullptr when it is gone
+    PyRef reference, path;  // weak for a generator, which is finalized when the program releases it
+    PyObject* get() const;  // nullptr when it is dead
   };
   const std::vector<ArgumentGenerator>& generators() const { return generators_; }
-  // Generators that state was found to hold, which the next piece that begins there is to hand on.
+  // Generators found in state, which the next segment from this point passes on.
   std::vector<StateFacts::Source>& found_generators() { return found_generators_; }
-  // While the piece is open, symbols stand in containers and objects that were there before.
+  // While the segment is open, symbols are stored in older containers and objects.
   void place_symbols() { symbols_placed_ = true; }
-  // Tells what state holds whether the piece looked into it.
+  // Records in the state inputs whether the segment inspected them.
   void note_looks();
-  // What a list of the call's own is the sum of: a list that nobody looked into, and items; nullptr for other objects.
+  // A list of the call which concatenates an uninspected list and items; nullptr for other objects.
   struct Sum {
     PyRef list, items, sum;  // items: a tuple
   };
@@ -137,24 +136,24 @@ class Session {
     const auto found = sums_.find(list);
     return found != sums_.end() ? &found->second : nullptr;
   }
-  // Why later calls cannot repeat this one; empty when they can.
+  // Why later calls cannot repeat this call; empty when they can.
   const std::string& refusal();
-  // Whether that is a change of a class which an earlier piece of the call made, and which later calls would share.
+  // Whether the reason is a change of a class from an earlier segment, which later calls would share.
   bool changes_shared_class();
-  // Whether that is the watching of somebody who may have gone by then.
+  // Whether the reason is a watcher which may be inactive at later calls.
   bool was_unseen() const { return unseen_; }
-  // Whether the program's outermost frame has ended: what runs is done by what it held, when that dies.
+  // Whether the program's outermost frame has ended: finalizers of its objects may be running.
   bool has_ended() const { return outermost_frames_ > 1; }
 
  private:
   friend struct SessionHooks;
-  // Machinery: of symbolic numbers, done natively, as they are. Replacement: of cresset._capture_patches, which sees
-  // them as they are. LoggerQuestion: Logger.isEnabledFor.
+  // Machinery: code of symbolic numbers, run in CPython. Replacement: code of cresset._capture_patches, which sees
+  // symbolic numbers as they are. LoggerQuestion: Logger.isEnabledFor.
   enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion, NestedTensors };
   CodeRole role_of(PyCodeObject* code);
 
   PyRef watched(const std::function<PyRef()>& run);
-  // Whether a piece is open, and the program at work: not a capture kernel that asks a shape rule in Python.
+  // Whether a segment is open and the program is running, and not a Python shape rule called by a capture kernel.
   bool open() const { return capture_ != nullptr && !capture_->closed() && capture_->recording == 0; }
   void start(CressetActivation* activation, Operation::Kind kind, int operation);
   int truth(CressetActivation* activation, PyObject* value);
@@ -173,7 +172,7 @@ class Session {
   [[gnu::cold]] void refuse(std::string why);
   bool is_outer(PyObject* object) const;
   [[gnu::cold]] void fail_part(const char* what);
-  void no_effect_on(PyObject* object, const char* what, const char* method = nullptr);  // in a part: fails it
+  void no_effect_on(PyObject* object, const char* what, const char* method = nullptr);  // in a part: makes it fail
   void no_write_in_part(const CressetWrite& write);
   void no_call_in_part(const CCall& what, const CressetCall& call);
   bool may_be_changed_back(const CressetWrite& write);
@@ -189,11 +188,11 @@ class Session {
   void learn_object(PyObject* object);
   void add_write(Write write);
   void learn_guarded(PyObject* object);
-  // What calling or reading such an object comes to: always the same objects.
+  // Objects behind an identity-guarded object; calls and reads of it lead to them at every call.
   static std::vector<PyRef> behind(PyObject* object);
   void learn_class(PyTypeObject* type);
-  void learn_function(PyObject* function);  // with what a bound method consists of
-  // Whether this is the first time that the key is read or written in this call.
+  void learn_function(PyObject* function);  // with the components of a bound method
+  // Whether the call reads or writes the key for the first time.
   bool first(PyObject* container, PyObject* key) {
     if (!may_be_unlooked_.empty()) objects_[container].looked = true;
     return seen_.insert({container, key});
@@ -207,7 +206,7 @@ class Session {
     ObjectRecord* const record = objects_.find(object);
     return record != nullptr && (record->looked = true, record->whole);
   }
-  // Whether all its slots are facts already: of a container that was read as a whole, these are its items alone.
+  // Whether all slots are guarded; for a container, reading it as a whole guards only its items.
   bool are_slots_known(PyObject* object);
   bool is_looked_into(PyObject* object) const;
   PyRef concatenated(const CressetOperator& op);
@@ -234,7 +233,7 @@ class Session {
   PyObject* one_key(PyObject* key);
   void mark_read(PyObject* container, PyObject* key);
   void read_whole(PyObject* container, int depth = 0);
-  void read_deep(PyObject* object, int depth = 0);  // with the containers in containers that the call made
+  void read_deep(PyObject* object, int depth = 0);  // including nested containers of the call
   void will_write(PyObject* container);
   void read_attribute(const CressetAttributeRead& read);
   void read_attribute(PyObject* owner, PyObject* name, PyObject* value);
@@ -285,10 +284,10 @@ class Session {
   void will_insert(PyObject* dict, PyObject* key);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
   void make_own(PyObject* display);
-  // What only the call's own tensors have: their gradient, attributes that somebody set.
+  // Attributes only of the call's own tensors: their gradient, attributes set by user code.
   bool is_of_this_call(PyObject* tensor, PyObject* name) const;
-  bool looks_into_opaque(const CressetAttributeRead& read);  // what its own state gives, not its class
-  bool before_write(const CressetWrite& write);              // whether it is to be a call
+  bool looks_into_opaque(const CressetAttributeRead& read);  // reads its own state and not its class
+  bool before_write(const CressetWrite& write);              // whether the write is to run as a call
   void after_write(const CressetWrite& write);
   bool drops_gradient(PyObject* owner, PyObject* name, PyObject* value) const;
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
@@ -305,13 +304,13 @@ class Session {
   CressetAction make_number(CressetActivation* activation, const CressetCall& call, PyObject** result);
   CressetAction call_whole(CressetActivation* activation, const CressetCall& call);
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
-  // *result: as the evaluator's hook has it.
+  // *result: as in the evaluator's hook.
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject** result, PyObject* exception);
   [[gnu::cold]] void after_end(CressetActivation* activation, const CressetCall& call, PyObject** result,
                                PyObject* exception);
   [[gnu::cold]] void note_pins(const CressetActivation& activation, const CressetCall& call, PyObject* result,
                                const std::vector<PyRef>& unpinned, bool of_operator);
-  // The operation in progress gave `value`: where the piece ended, the next one goes on with it.
+  // The operation in progress returned `value`: if the segment ended there, the next segment continues with it.
   void go_on_with(CressetActivation* activation, PyRef& value);
   bool was_in_call_at_the_end(const CressetActivation* activation);
   void after_failure(CressetActivation* activation);
@@ -355,21 +354,21 @@ class Session {
     int instruction;
   };
   std::vector<CallAtTheEnd> in_calls_at_the_end_;
-  std::shared_ptr<void> batching_;  // bridge/symbolic_batching.h, once torch.func.vmap was met
+  std::shared_ptr<void> batching_;  // bridge/symbolic_batching.h, after the first torch.func.vmap
   std::vector<StateFacts::Source> found_generators_;
   ObjectRecords objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;
   AddressSet<AddressPair> seen_, ignored_;
-  PyRef keys_met_;                                           // a dictionary, of equal keys to one of them
+  PyRef keys_met_;                                           // maps equal keys to a single object
   static constexpr int kClassReads = 8;                      // bits
-  std::array<AddressPair, 1 << kClassReads> class_reads_{};  // some of those in seen_: (class, name)
+  std::array<AddressPair, 1 << kClassReads> class_reads_{};  // a cache of seen_ entries: (class, name)
   AddressTable<PyCodeObject*, CodeRole> roles_;
   AddressTable<AddressPair, CCall> classified_;
-  std::unordered_set<const void*> plain_questions_;  // definitions of functions, as note_question() finds them
+  std::unordered_set<const void*> plain_questions_;  // function definitions found by note_question()
   std::unordered_set<PyObject*> opaque_;             // arguments
   std::unordered_set<PyObject*> argument_tensors_;
-  std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
-  std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
+  std::unordered_map<PyObject*, PyRef> contents_before_;   // earlier contents of written containers
+  std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables which were set
   std::vector<Write> writes_;
   std::vector<MayBeUnlooked> may_be_unlooked_;
   std::vector<std::pair<ArgSpec*, PyObject*>> values_;  // borrowed: tuples and constants of arguments
@@ -381,19 +380,19 @@ class Session {
   Young* young_ = nullptr;  // if ages are known
   std::unordered_map<PyObject*, AskedAddress> addresses_;
   CressetEvalHooks* hooks_ = nullptr;                       // while frames are evaluated
-  std::vector<std::pair<PyObject*, PyObject*>> added_;      // (set, item) that the call puts into a set anew
-  std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there
+  std::vector<std::pair<PyObject*, PyObject*>> added_;      // (set, item) pairs which the call adds
+  std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) of a read which inserts the key
   bool changes_shared_class_ = false, had_key_ = false;     // of the write in progress
-  std::vector<std::pair<PyRef, unsigned>> decorated_;  // classes of earlier pieces written to; what each had before
-  int tangent_levels_ = 0;                             // that the piece has entered
-  bool unseen_ = false;                                // a frame ran in CPython's own loop while the piece was open
-  int outermost_frames_ = 0;                           // that were entered, one after the other
-  bool is_told_ = false;                              // of what is added next: whether an iterator made it for who asks
-  int inside_ = 0;                                    // of how many containers and objects, while arguments are added
-  std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
-  RecordRun* record_run_ = nullptr;                   // where that is autograd's record
-  PyRef called_instead_;                              // of a method of a tensor that was called last
-  std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
+  std::vector<std::pair<PyRef, unsigned>> decorated_;       // written classes of earlier segments; their previous flags
+  int tangent_levels_ = 0;                                  // entered by the segment
+  bool unseen_ = false;       // a frame ran in CPython's own loop while the segment was open
+  int outermost_frames_ = 0;  // number of outermost frames entered in sequence
+  bool is_told_ = false;      // whether an iterator created the next added object for its reader
+  int inside_ = 0;            // nesting depth while arguments are added
+  std::vector<std::unordered_set<PyObject*>> outer_;  // per part in progress
+  RecordRun* record_run_ = nullptr;                   // set while the part is the autograd graph
+  PyRef called_instead_;                              // last replacement for a method of a tensor
+  std::vector<PyRef> kept_;                           // keeps addresses in the tables from being reused
   std::string refusal_;
 };
 

@@ -1,6 +1,6 @@
-// What id() and hash() give of objects that are others at each call. A program may ask whether it has met such a
-// number, which is to ask which object it is (session_identity.cpp); where it computes with one, or keeps it, the call
-// is for that very object, and from the next capture on the question is asked between two pieces, as of an input.
+// Results of id() and hash() for objects that differ at each call. Looking such a number up in a container asks for the
+// object's identity (session_identity.cpp). If the program computes with the number or stores it, the entry serves only
+// this object. From the next capture on the id() call then runs between two segments, and the number is an input.
 #include <string_view>
 
 #include "frontend/left_whole.h"
@@ -22,7 +22,7 @@ PyObject* hash_function() {
   return hash;
 }
 
-// The object whose address hash() of a tuple is computed from; nullptr when there is none, or the tuple is no such.
+// The object whose address determines the hash of a tuple; nullptr when no address does.
 PyObject* hashed_by_address(PyObject* object, const std::function<bool(PyObject*)>& moves) {
   if (!PyTuple_CheckExact(object)) return is_equal_by_identity(object) && moves(object) ? object : nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
@@ -30,7 +30,8 @@ PyObject* hashed_by_address(PyObject* object, const std::function<bool(PyObject*
   return nullptr;
 }
 
-// Plain numbers that a container holds; empty of other objects, of many, and where there are others.
+// The plain numbers in a container. Empty for other objects, for large containers, and for containers with symbolic
+// numbers.
 PyRef numbers_in(PyObject* container) {
   constexpr Py_ssize_t kMost = 4096;
   if (!PyDict_Check(container) && !PyAnySet_Check(container) && !PyList_Check(container) && !PyTuple_Check(container))
@@ -74,7 +75,7 @@ bool Session::leave_address(PyObject* number) {
   return leave_call_whole((PyCodeObject*)address.code.get(), address.instruction, address.asked.get());
 }
 
-// A later call's number is another one, unless its object is this one.
+// A later call has another number unless its object is the same.
 void Session::compute_with_address(PyObject* number) {
   PyObject* const object = addresses_.at(number).object;
   leave_address(number);
@@ -82,10 +83,10 @@ void Session::compute_with_address(PyObject* number) {
   refuse("computes with the address of an object that each call has its own of");
 }
 
-// A container that holds numbers, of which some are addresses of other objects of this call's, is asked for one.
+// Looks an address up in a container which may hold addresses of other objects of this call.
 void Session::note_key_by_address(PyObject* container, PyObject* number, bool found) {
   PyObject* const object = addresses_.at(number).object;
-  if (!is_argument(object)) return;  // no other object has its address while it lives
+  if (!is_argument(object)) return;  // no other living object has its address
   const PyRef numbers = existed(container) ? PyRef() : numbers_in(container);
   if (!existed(container) && !numbers) return compute_with_address(number);
   if (!numbers)
@@ -114,7 +115,7 @@ void Session::compare_addresses(PyObject* left, PyObject* right) {
   facts_->stranger(object, checked(PyTuple_Pack(1, other)).get(), StateFacts::HeldBy::Address);
 }
 
-// Of an operator that looks for a key, what it reads says more.
+// Lookups are reported by their reads, which give more detail.
 void Session::use_addresses(const CressetOperator& op) {
   if (!is_address(op.operands[0]) && (op.operands[1] == nullptr || !is_address(op.operands[1]))) return;
   if (op.kind == CRESSET_OP_SUBSCRIPT || op.kind == CRESSET_OP_CONTAINS || op.kind == CRESSET_OP_HASH) return;
@@ -123,7 +124,7 @@ void Session::use_addresses(const CressetOperator& op) {
     if (operand != nullptr && is_address(operand)) compute_with_address(operand);
 }
 
-// A method of a container puts a number there, or looks for it; what else is given one computes with it.
+// A container method stores the number or looks it up. All other functions compute with it.
 void Session::use_addresses(const CressetCall& call) {
   static PyObject* const is_instance = module_attribute("builtins", "isinstance");
   const CCall what = classify(call);

@@ -1,4 +1,4 @@
-// What the program does with arrays of numpy that the piece made itself (known_arrays.h).
+// Operations on constant arrays, which the segment created (known_arrays.h).
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -12,8 +12,7 @@
 
 namespace cresset::frontend {
 
-// What a function of torch's makes of arrays, as a constant of the program that each call makes anew; empty: it is
-// none.
+// The result of a torch function on arrays as a constant that each call creates again; empty if impossible.
 static PyRef constant_tensor(const CressetCall& call) {
   at::Tensor real;
   {
@@ -56,7 +55,7 @@ std::optional<CressetAction> Session::call_of_arrays(CressetActivation* activati
     PyRef value = PyRef::steal(
         PyObject_Vectorcall(call.callable, PlainArguments(call).data(), static_cast<size_t>(call.nargs), call.kwnames));
     if (!value || arrays_.add(value.get())) return done(std::move(value));
-    return end_here();  // which does it again
+    return end_here();  // it repeats the call
   }
   const bool looks_inside = what.effect == CEffect::Pure || KnownArrays::is_operator(call.callable);
   if ((looks_inside && arrays_.knows_any(call)) || arrays_.makes_text(call)) return end_here();
@@ -71,7 +70,7 @@ std::optional<CressetAction> Session::operate_on_arrays(CressetActivation* activ
   if (!kind) return CRESSET_RUN;
   const KnownArrays::Varies varies = what_varies();
   const bool is_index =
-      op.kind == CRESSET_OP_SUBSCRIPT && is_exact_tensor(op.operands[0]);  // torch makes a tensor of it
+      op.kind == CRESSET_OP_SUBSCRIPT && is_exact_tensor(op.operands[0]);  // torch converts it to a tensor
   const bool makes_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);
   const bool is_same =
       !makes_text && arrays_.is_same(op.operands[0], varies) && (!of_both || arrays_.is_same(op.operands[1], varies));
@@ -85,7 +84,7 @@ std::optional<CressetAction> Session::operate_on_arrays(CressetActivation* activ
   return action;
 }
 
-// Whether a write to a known array is to be a call, which ends the piece.
+// Whether a write to a constant array is to run as a call, which ends the segment.
 bool Session::writes_to_array(const CressetWrite& write) {
   const KnownArrays::Varies varies = what_varies();
   return write.kind == CRESSET_WRITE_ITEM && write.value != nullptr &&

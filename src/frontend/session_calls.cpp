@@ -1,4 +1,4 @@
-// Calls of the program: what C functions read and write, which of them end the piece, which are done otherwise.
+// Calls of the program: reads and writes by C functions, graph breaks, and special cases.
 #include <opcode.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@
 
 namespace cresset::frontend {
 
-// Builtins that look at what they are given from outside, or at an attribute that they tell of.
+// Builtins which inspect only the type of an argument, or an attribute that a hook reports.
 static bool asks_one_question(PyObject* callable) {
   static PyObject* const builtins[] = {
       module_attribute("builtins", "isinstance"), module_attribute("builtins", "issubclass"),
@@ -46,7 +46,7 @@ static bool asks_one_question(PyObject* callable) {
   return is_among(builtins, callable);
 }
 
-// Builtins that put items elsewhere, or count them, without looking into them.
+// Builtins that move or count items without inspecting them.
 static bool looks_at_items_only(PyObject* callable) {
   if (PyType_Check(callable)) return callable != (PyObject*)&PyUnicode_Type && callable != (PyObject*)&PyBytes_Type;
   static PyObject* const builtins[] = {module_attribute("builtins", "len"), module_attribute("builtins", "iter"),
@@ -58,15 +58,15 @@ static bool is_call(const CressetActivation& activation) {
   return cresset_is_call(opcode_in_progress(activation)) != 0;
 }
 
-// torch.compile's own wrappers hang their frame evaluator in around what they call. It would take the program's frames
-// from us, and there is none: None is what was there before.
+// torch.compile's wrappers install their frame evaluator around calls. It would take the program's frames away from
+// cresset's evaluator. The call is answered with None, the value for no previous evaluator.
 static bool installs_frame_evaluator(PyObject* callable) {
   if (!is_c_function(callable)) return false;
   static PyObject* const install = private_attribute("torch._C._dynamo.eval_frame", "set_eval_frame");
   return callable == install;
 }
 
-// A Python function that will be evaluated, unless it wants to be called otherwise.
+// A Python function, which is evaluated unless its call mode says otherwise.
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
   if (const CompiledFunction* inner = as_compiled_function(call.callable); inner != nullptr && existed(call.callable))
     learn_function(inner->function());
@@ -78,7 +78,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   const CallMode mode = by_autograd || by_tracer ? CallMode::Disabled : call_mode(callee);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
   in_progress_.end();
-  if (is_call(*activation)) {  // else the text shows another operation: a property, an operator's method
+  if (is_call(*activation)) {  // otherwise the bytecode shows another operation: a property, an operator method
     start(activation, Operation::Kind::Call, 0);
     in_progress_.call = call;
   }
@@ -96,7 +96,7 @@ static bool uses_up(const CCall& what, const CressetCall& call) {
                    [](PyObject* o) { return Py_TYPE(o)->tp_iternext != nullptr && PyIter_Check(o) != 0; });
 }
 
-// The table's answer depends on the function and the type of its self alone: it is asked once for each pair.
+// The table's answer depends only on the function and the type of its self, so it is cached per pair.
 CCall Session::classify(const CressetCall& call) {
   PyObject *callable = call.callable, *self = nullptr;
   const void* function = nullptr;
@@ -123,7 +123,7 @@ CCall Session::classify(const CressetCall& call) {
   if (known == nullptr) {
     const CCall what = classify_call(callable, call.args, call.nargs);
     known = &(classified_[key] = what);
-    // A bound one would keep its self.
+    // A bound method would keep its self alive.
     if (is_method_wrapper(callable))
       keep(PyRef::borrow(take_apart_wrapper(callable).descriptor));
     else if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
@@ -136,32 +136,32 @@ CCall Session::classify(const CressetCall& call) {
   return out;
 }
 
-// Whether a container holds such an object that was there before.
+// Whether a container holds an opaque argument or an older closed object.
 bool Session::holds_foreign(PyObject* container) const {
   return holds_any(container, [&](PyObject* item) { return is_opaque(item) || (is_closed(item) && existed(item)); });
 }
 
-// Whether an object that was there before holds what no fact speaks of.
+// Whether an older object has contents which no guard covers.
 bool Session::is_closed_to_facts(PyObject* object) const {
-  if (!opaque_.empty() && is_opaque(object)) return true;  // bytes, too, which are not known by their address
+  if (!opaque_.empty() && is_opaque(object)) return true;  // includes bytes, which are not identified by address
   if (is_plain_tensor(object) || !existed(object)) return false;
   return is_closed(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
 }
 
-// list.append and its kin do not look into a list that pieces must not look into.
+// list.append and similar methods do not inspect a closed list.
 static bool only_adds_to_grown(const CressetCall& call) {
   const CCall what = classify_call(call.callable, call.args, call.nargs);
   return what.effect == CEffect::Writes && what.self != nullptr && has_grown(what.self);
 }
 
-// A call of such a function runs none of its code yet.
+// A call of a generator function runs no code of it yet.
 static bool makes_generator(PyObject* callable) {
   if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
   constexpr int kKinds = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
   return PyFunction_Check(callable) && (((PyCodeObject*)PyFunction_GET_CODE(callable))->co_flags & kKinds) != 0;
 }
 
-// Whether C code may look into such an object, or read attributes that it does not tell of.
+// Whether C code may inspect a closed object, or read attributes without a hook.
 bool Session::looks_inside(const CressetCall& call) const {
   if (makes_generator(call.callable)) return false;
   static const struct {
@@ -187,7 +187,7 @@ bool Session::looks_inside(const CressetCall& call) const {
   const Py_ssize_t count = cresset_count_arguments(&call);
   const auto any = [&](auto&& is) { return any_among(call.args, call.args + count, is); };
   if (asks(call.callable)) return any([&](PyObject* o) { return existed(o) && !is_plain_tensor(o); });
-  // What most calls are given holds nothing, and is none of those objects.
+  // Most arguments contain no objects and are not closed.
   const auto is_plain = [](PyObject* o) {
     return is_plain_tensor(o) || PyLong_CheckExact(o) || PyUnicode_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
            PyFloat_CheckExact(o) || Py_IS_TYPE(o, &PyFunction_Type);
@@ -221,7 +221,7 @@ bool Session::looks_inside(const CressetCall& call) const {
   return !hands_items_on(call.callable) && any([&](PyObject* o) { return holds_foreign(o); });
 }
 
-// Classes that are called, or handed to C code that may call them, make instances.
+// Classes that are called, or passed to C code which may call them, create instances.
 void Session::note_classes(const CressetCall& call) {
   const auto note = [&](PyObject* object) {
     if (PyType_Check(object) && existed(object)) facts_->classes().makes_instances((PyTypeObject*)object);
@@ -240,7 +240,7 @@ static bool takes_grown(const Session& session, const CressetCall& call) {
   return any_grown() && any_among(call.args, call.args + call.nargs, is_closed);
 }
 
-// A generator from outside is used up as a whole; but what is iterated over at once takes one item after another.
+// Whether the call consumes an external generator completely. Lazy iterators take single items.
 static bool takes_outsider(const CressetCall& call) {
   if (call.evaluated) return false;
   const bool is_iterator = call.callable == (PyObject*)&PyEnum_Type || call.callable == (PyObject*)&PyMap_Type ||
@@ -248,10 +248,11 @@ static bool takes_outsider(const CressetCall& call) {
   return !is_iterator && any_among(call.args, call.args + call.nargs, is_outsider);
 }
 
-// What is evaluated in the place of a C function, with the same arguments.
+// The substitute, polyfill or decomposition to call with the same arguments.
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
   if (PyRef instead = substitute_of(activation, call)) return instead;
-  if (takes_grown(session, call) || takes_outsider(call) || session.arrays().makes_text(call)) return {};  // as a whole
+  // run as a whole
+  if (takes_grown(session, call) || takes_outsider(call) || session.arrays().makes_text(call)) return {};
   if (PyObject* source = source_of_script(call.callable)) return PyRef::borrow(source);
   if (call.evaluated) return {};
   if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
@@ -263,14 +264,14 @@ static PyRef called_instead(const Session& session, const CressetActivation& act
   return maker_of_instance(call);
 }
 
-// Of what ends the piece where it is called.
+// The reason for a graph break at this call.
 static std::string text_of(const CressetCall& call) {
   static PyObject* const assign = module_attribute("cresset._C", "_assign");
   if (call.callable != assign || call.nargs != 3) return "a call of " + describe_callable(call.callable);
   return std::string("an assignment to the .") + utf8(call.args[1]) + " of a tensor";
 }
 
-// What is put into a set in which it is not, where asking runs no code of the program's.
+// The item that the call adds to a set, if it is new and its lookup runs no program code.
 static PyObject* new_item(const CCall& what, const CressetCall& call) {
   if (what.self == nullptr || !PySet_Check(what.self) || std::string_view(what.name) != "add") return nullptr;
   PyObject* const item = what.first < static_cast<size_t>(call.nargs) ? call.args[what.first] : nullptr;
@@ -279,7 +280,8 @@ static PyObject* new_item(const CCall& what, const CressetCall& call) {
   return PySet_Contains(what.self, item) == 0 ? item : nullptr;
 }
 
-// Of a dictionary. *key: where the call may write, too; what only reads tells of its key itself.
+// Whether a dictionary method accesses a single key. *key is set if the call may also write; pure reads report their
+// key.
 static bool asks_for_one_key(const CCall& what, const CressetCall& call, PyObject** key) {
   if (what.self == nullptr || !PyDict_Check(what.self)) return false;
   const std::string_view name = what.name;
@@ -289,7 +291,7 @@ static bool asks_for_one_key(const CCall& what, const CressetCall& call, PyObjec
   return *key = call.args[what.first], true;
 }
 
-// Who called torch.autograd's functions in Python, which the engine is run by.
+// The caller of torch.autograd's Python functions, which run the engine.
 static const CressetActivation& user_of_autograd(const CressetActivation& activation) {
   static PyObject* const package = PyUnicode_InternFromString("torch.autograd");
   const auto is_autograds = [](const CressetActivation& a) {
@@ -302,7 +304,7 @@ static const CressetActivation& user_of_autograd(const CressetActivation& activa
   return *user;
 }
 
-// What is an effect of its kind, but of this call's on its own tensors.
+// Whether the side effect is confined to the call's own tensors.
 static bool stays_within(const CressetActivation& activation, const CCall& what, const CressetCall& call) {
   if (is_hook_of_own_node(what) || is_lock_of_cached_property(activation, what)) return true;
   if (!differentiates_own_tensors(what, call)) return false;
@@ -312,7 +314,7 @@ static bool stays_within(const CressetActivation& activation, const CCall& what,
   return !is_for_others(UseOfAutograd::Frees, user_of_autograd(activation).code);
 }
 
-// Natively, what it calls included.
+// Runs the call and its callees in CPython.
 CressetAction Session::call_whole(CressetActivation* activation, const CressetCall& call) {
   if (existed(call.callable)) learn_function(call.callable);
   start(activation, Operation::Kind::Call, 0);
@@ -321,7 +323,7 @@ CressetAction Session::call_whole(CressetActivation* activation, const CressetCa
   return capture_->flush(kLeftWhole), CRESSET_NATIVE;
 }
 
-// The module that a caller's function is of, by its depth, as typing and namedtuple ask for it.
+// sys._getframemodulename, which typing and namedtuple call: the module of a caller's function.
 static PyRef module_of_frame(const CressetActivation& activation, const CressetCall& call) {
   static PyObject* const get_name = [] {
     PyObject* const found = PySys_GetObject("_getframemodulename");  // CPython 3.12 and up
@@ -331,12 +333,12 @@ static PyRef module_of_frame(const CressetActivation& activation, const CressetC
   static PyObject* const get_frame = module_attribute("sys", "_getframe");
   const auto count = static_cast<size_t>(call.nargs);
   const PyRef frame = PyRef::steal(PyObject_Vectorcall(get_frame, call.args, count, nullptr));
-  if (!frame) return PyErr_Clear(), PyRef();  // there is none: the call itself says None
+  if (!frame) return PyErr_Clear(), PyRef();  // no frame: the call itself returns None
   if (!is_evaluated(activation, frame.get())) return {};
   return checked(PyObject_Vectorcall(call.callable, call.args, count, nullptr));
 }
 
-// Whether the call is one that C code does as it is, whatever it is given: most are. Not asked of isinstance() alone.
+// Whether C code performs the call unchanged for all arguments, as for most calls. isinstance() is tested separately.
 bool Session::is_ordinary(const CressetCall& call, uint8_t special) const {
   return (special & ~(kAsksType | kNamesAttribute)) == 0 && !call.evaluated && !any_grown() && !any_outsiders &&
          addresses_.empty() && !capture_->symbolic_numbers;
@@ -348,7 +350,7 @@ static bool names_attribute_to_read(PyObject* callable) {
   return callable == get || callable == has;
 }
 
-// A substitute that says so itself.
+// Calls a substitute that is marked to run in CPython.
 static CressetAction call_unseen(PyObject* function, const CressetCall& call, PyObject** result) {
   const NotEvaluated own_business;
   *result = PyObject_Vectorcall(function, call.args, static_cast<size_t>(call.nargs), call.kwnames);
@@ -363,7 +365,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (is_left_whole(*activation, call.callable)) {
     PyRef instead = substitute_of(*activation, call);
     if (!instead) return call_whole(activation, call);
-    CressetCall whole = call;  // also where later calls do it
+    CressetCall whole = call;  // later calls use the substitute too
     whole.callable = stand_in(std::move(instead));
     call_whole(activation, whole);
     const CressetAction done = call_unseen(whole.callable, whole, result);
@@ -386,7 +388,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (PyRef instead = called_instead(*this, *activation, call)) {
     if (PyFunction_Check(instead.get()) && call_mode(instead.get()) == CallMode::Native)
       return call_unseen(instead.get(), call, result);
-    const bool is_method = PyMethod_Check(instead.get()) != 0;  // of a tensor, which must not seem to be kept
+    const bool is_method = PyMethod_Check(instead.get()) != 0;  // a bound method holds its tensor: keep only the last
     learn_function(is_method ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
     PyRef& place = is_method ? called_instead_ : kept_.emplace_back();
     return *result = (place = std::move(instead)).get(), CRESSET_INSTEAD;
@@ -426,7 +428,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   return before_c_call(activation, call, result);
 }
 
-// What a C function is, of these arguments.
+// The effect of a C function with these arguments.
 CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
   CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
   if (what.effect == CEffect::Pure && (switches_tracer(what.name, call) || is_of_stand_ins(call)))
@@ -436,7 +438,7 @@ CCall Session::effect_of(const CressetActivation& activation, const CressetCall&
   return what;
 }
 
-// As iterating over a tensor does, in Python code of torch's.
+// torch's Python code for iterating over a tensor calls unbind.
 static bool takes_rows(PyObject* callable) {
   static PyObject *const function = module_attribute("torch", "unbind"), *const method = [] {
     return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "unbind")).release();
@@ -452,7 +454,7 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
     if (CCall what; is_plain_operator(given, &what))
       return dying_ = nullptr, before_known_call(activation, what, given, result);
   CressetCall call = given;
-  const bool names = names_attribute(call);  // the name is looked at before all
+  const bool names = names_attribute(call);  // an attribute name is inspected first
   CCall what = names ? CCall{} : effect_of(*activation, call);
   if (names || (what.effect != CEffect::Outside && any_texts())) {
     if (looks_at_text_of_float(call)) return capture_->flush("a look at the text of a float"), CRESSET_RUN;
@@ -468,7 +470,7 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
   return before_known_call(activation, what, call, result);
 }
 
-// A heap, or a sorted list, that was there before: how its numbers compare is another order at each call.
+// An older heap or sorted list: the order of its symbolic numbers may differ at each call.
 static bool orders_symbols(const CCall& what, const CressetCall& call) {
   if (!what.by_arguments || what.self == nullptr || !PyList_CheckExact(what.self)) return false;
   const std::string_view name = what.name;
@@ -479,14 +481,14 @@ static bool orders_symbols(const CCall& what, const CressetCall& call) {
          });
 }
 
-// Whether C code would pin a number that was another one too often.
+// Whether C code would specialize a number which has had too many values.
 bool Session::pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator) {
   if (!is_operator && !is_c_function(call.callable)) return false;
   std::vector<PyRef> unpinned = unpinned_among(call);
   if (unpinned.empty() || !may_end_at_pin()) return false;
   in_progress_.unpinned = std::move(unpinned);
   in_progress_.of_operator = is_operator;
-  static PyObject* const set_item = module_attribute("cresset._equivalents", "set_item");  // stands for a statement
+  static PyObject* const set_item = module_attribute("cresset._equivalents", "set_item");  // replaces a statement
   const bool for_caller = activation.function == set_item && activation.caller != nullptr;
   const CressetActivation& asks = for_caller ? *activation.caller : activation;
   return is_operator ? pins_too_often(asks, call) : pins_too_often(asks);
@@ -511,7 +513,7 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
     if (PyRef value = with_numbers_it_takes(call)) return in_progress_.end(), *result = value.release(), CRESSET_RESULT;
   if (what.effect == CEffect::Pure && reads_memory_of_outsider(what))
     return capture_->flush("the memory of a tensor is asked for"), CRESSET_RUN;
-  if (what.effect == CEffect::Pure) {  // a function of torch's: lists of sizes, of tensors, of numbers
+  if (what.effect == CEffect::Pure) {  // a torch function: lists of sizes, tensors, numbers
     const Py_ssize_t named = cresset_count_named(&call);
     for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
       is_tensor(call.args[i]) ? hold_metadata(call.args[i]) : read_deep(call.args[i]);
@@ -534,7 +536,7 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
     deep ? read_deep(call.args[i]) : read_whole(call.args[i]);
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) will_write(what.self);
   if (PyObject* item = new_item(what, call)) added_.emplace_back(what.self, item);
-  // Which looks up attributes: "{0.n}".
+  // str.format looks up attributes: "{0.n}".
   if (what.self != nullptr && PyUnicode_Check(what.self) && what.name == std::string_view("format"))
     for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
       if (existed(call.args[i]) && !is_tensor(call.args[i])) read_all(call.args[i]);
@@ -542,7 +544,7 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
   return CRESSET_RUN;
 }
 
-// All that an object consists of, as copying and pickling it take it.
+// Reads the whole object, as copying and pickling do.
 void Session::read_all(PyObject* object) {
   if (PyObject* dict = instance_dict(object)) {
     learn(dict);
@@ -564,7 +566,7 @@ void Session::read_all(PyObject* object) {
   read_whole(object);
 }
 
-// globals(), locals(), vars(), dir() and sys._getframe(), of frames that are evaluated here; vars(object).
+// globals(), locals(), vars(), dir() and sys._getframe() of evaluated frames; vars(object).
 PyRef Session::names_in_frame(const CressetActivation& activation, const CressetCall& call) {
   static PyObject* const asked[] = {module_attribute("builtins", "globals"), module_attribute("builtins", "locals"),
                                     module_attribute("builtins", "dir"), module_attribute("builtins", "vars")};
@@ -576,7 +578,7 @@ PyRef Session::names_in_frame(const CressetActivation& activation, const Cresset
   static PyObject* const dict = PyUnicode_InternFromString("__dict__");
   if (of_object && is_of_this_call(call.args[0], dict)) return {};
   PyRef value = PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), nullptr));
-  if (!value) return PyErr_Clear(), PyRef();  // the call itself says what is wrong with it
+  if (!value) return PyErr_Clear(), PyRef();  // the call itself raises the error
   if (of_object) read_attribute(call.args[0], dict, value.get());
   if (which == std::begin(asked)) learn(value.get());
   if (call.callable != get_frame) return value;
@@ -584,7 +586,7 @@ PyRef Session::names_in_frame(const CressetActivation& activation, const Cresset
   return value;
 }
 
-// eval(text) and exec(text) of the names in the frame that calls: given them, they may be called from anywhere.
+// eval(text) and exec(text) use the names of the calling frame. With explicit names they can be called from anywhere.
 PyObject* Session::with_names_of_frame(const CressetCall& call) {
   static PyObject *const eval = module_attribute("builtins", "eval"), *const exec =
                                                                           module_attribute("builtins", "exec");
@@ -592,7 +594,7 @@ PyObject* Session::with_names_of_frame(const CressetCall& call) {
   static PyObject* const with_names = module_attribute("cresset._equivalents", "with_names");
   PyObject* globals = PyEval_GetGlobals();
 #if PY_VERSION_HEX >= 0x030D0000
-  const PyRef locals = checked(PyEval_GetFrameLocals());  // of a function a snapshot, another one each time
+  const PyRef locals = checked(PyEval_GetFrameLocals());  // for a function, a new snapshot each time
 #else
   const PyRef locals = PyRef::borrow(PyEval_GetLocals());
 #endif
@@ -601,13 +603,13 @@ PyObject* Session::with_names_of_frame(const CressetCall& call) {
   return stand_in(checked(PyObject_CallFunctionObjArgs(with_names, call.callable, globals, locals.get(), nullptr)));
 }
 
-// Borrowed, for CRESSET_INSTEAD.
+// Keeps the function alive and returns it borrowed, for CRESSET_INSTEAD.
 PyObject* Session::stand_in(PyRef function) {
   kept_.push_back(std::move(function));
   return kept_.back().get();
 }
 
-// A method of a container that was there before, handed to C code, which may call it unseen: map(x.append, ...).
+// Handles methods of older containers passed to C code, which may call them without a hook: map(x.append, ...).
 void Session::hands_methods_on(const CressetCall& call) {
   const Py_ssize_t named = cresset_count_named(&call);
   if (!any_among(call.args, call.args + call.nargs + named, is_c_function)) return;
@@ -626,7 +628,7 @@ void Session::hands_methods_on(const CressetCall& call) {
   }
 }
 
-// Containers that a call may have put its arguments into.
+// Containers in which the call may have stored its arguments.
 static std::vector<PyObject*> containers_of(const CressetCall& call) {
   std::vector<PyObject*> out;
   PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
@@ -650,7 +652,7 @@ void Session::after_call(CressetActivation* activation, const CressetCall& call,
   after_end(activation, call, result, exception);
 }
 
-// One that ended the piece itself ends it as well before it takes the numbers.
+// An operator that ended the segment is recorded too: the next capture ends before it specializes the numbers.
 void Session::note_pins(const CressetActivation& activation, const CressetCall& call, PyObject* result,
                         const std::vector<PyRef>& unpinned, bool of_operator) {
   if (!is_plain_result(result)) return;
@@ -661,7 +663,7 @@ void Session::note_pins(const CressetActivation& activation, const CressetCall& 
       note_pin(activation, number.get());
 }
 
-// The piece ended in the call, or before.
+// The segment ended in the call or before it.
 void Session::after_end(CressetActivation* activation, const CressetCall& call, PyObject** result,
                         PyObject* exception) {
   if (was_in_call_at_the_end(activation)) {
@@ -708,7 +710,7 @@ void Session::note_call(const CressetActivation& activation, const CressetCall& 
     const size_t at = what.self != nullptr ? what.first : 1;
     if (at >= count) return;
     PyObject* const value = at + 1 < count ? call.args[at + 1] : nullptr;
-    CressetChanger changer;  // a setter in Python was evaluated, and its own writes are known
+    CressetChanger changer;  // a Python setter was evaluated, and its writes are recorded
     if (cresset_find_changer(owner, call.args[at], value == nullptr, what.self != nullptr, &changer) != 0) return;
     return log_attribute(owner, call.args[at], value);
   }
@@ -717,7 +719,7 @@ void Session::note_call(const CressetActivation& activation, const CressetCall& 
   if (PyDict_Check(what.self) && (name == "get" || name == "__getitem__" || name == "__contains__") &&
       what.first < count) {
     PyObject* key = call.args[what.first];
-    PyObject* const value = value_under(what.self, key);  // the program was asked: what it gave
+    PyObject* const value = value_under(what.self, key);  // the program compared the keys: use the call's result
     return read_key(what.self, key, value != nullptr || name == "__contains__" || !asks_program(key) ? value : result);
   }
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) log_method(what, call);
@@ -726,19 +728,18 @@ void Session::note_call(const CressetActivation& activation, const CressetCall& 
   if (name == "pop" || name == "heappop" || name == "heapreplace" || name == "heappushpop" || name == "popleft" ||
       name == "setdefault" || (name == "__getitem__" && !makes))
     learn(result);
-  if (name == "popitem" && PyTuple_CheckExact(result))  // a pair that is made for it
+  if (name == "popitem" && PyTuple_CheckExact(result))  // a new pair
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) learn(PyTuple_GET_ITEM(result, i));
 }
 
-// Others take what an iterator gives.
+// All other methods consume an iterator argument.
 static bool stores_what_it_is_given(PyObject* method) {
   static const std::unordered_set<std::string_view> kNames = {"append",     "appendleft",  "insert", "add",
                                                               "setdefault", "__setitem__", "pop"};
   return kNames.count(utf8(method)) != 0;
 }
 
-// An item that the call has put into a set, and now takes out: as the guards of recursive functions do, for which it is
-// an address.
+// Whether the call removes an item which it added to a set. Guards against recursion do this with an address.
 bool Session::takes_back(const CCall& what, const CressetCall& call) {
   const std::string_view name = what.name;
   if (!PySet_Check(what.self) || (name != "discard" && name != "remove") || writes_.empty()) return false;
@@ -756,7 +757,7 @@ bool Session::takes_back(const CCall& what, const CressetCall& call) {
   return true;
 }
 
-// The C method is called again at replay, not what a subclass made of it.
+// Replay calls the C method and not an override in a subclass.
 void Session::log_method(const CCall& what, const CressetCall& call) {
   if (takes_back(what, call)) return;
   if (asked_in_ == cresset_eval_current()) no_effects_again(call.callable);
@@ -773,9 +774,9 @@ void Session::log_method(const CCall& what, const CressetCall& call) {
   Write write{Write::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
   const auto count = static_cast<size_t>(cresset_count_arguments(&call));
   for (size_t i = what.first; i < count; ++i) {
-    // What is left of an iterator says nothing of what it gave.
+    // The rest of an iterator does not show its consumed items.
     if (PyIter_Check(call.args[i]) && !stores_what_it_is_given(key.get())) {
-      without_symbols(PyRef::borrow(what.self));  // no write speaks of them
+      without_symbols(PyRef::borrow(what.self));  // no write records them
       return refuse(std::string("calls ") + what.name + " with an iterator");
     }
     write.values.push_back(PyRef::borrow(call.args[i]));

@@ -1,4 +1,4 @@
-// Classes: what a session learns of them, and what a call writes to them.
+// Classes: the session's guards on them, and writes to them by the call.
 #include <algorithm>
 
 #include "frontend/eval/changers.h"
@@ -28,12 +28,12 @@ std::vector<PyRef> Session::behind(PyObject* object) {
   return out;
 }
 
-// C code calls its __get__ before anybody is told that it was found.
+// C code calls its __get__ before the hook for the lookup.
 static bool is_python_descriptor(PyObject* object) {
   return is_heap_type(Py_TYPE(object)) && Py_TYPE(object)->tp_descr_get != nullptr;
 }
 
-// With the methods that C code calls unseen.
+// Includes the methods that C code calls without a hook.
 void Session::learn_class(PyTypeObject* type) {
   if (is_class_of_numbers(type) || facts_->classes().type(type) == nullptr) return;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
@@ -47,7 +47,7 @@ void Session::learn_class(PyTypeObject* type) {
   }
 }
 
-// A name that the program looks up in a class which it did not make.
+// The program looks up a name in a class that it did not create.
 void Session::read_class(PyTypeObject* type, PyObject* name) {
   AddressPair& recent = class_reads_[address_hash(AddressPair{type, name}) >> (64 - kClassReads)];
   if (recent == AddressPair{type, name} || !existed((PyObject*)type)) return;
@@ -57,13 +57,13 @@ void Session::read_class(PyTypeObject* type, PyObject* name) {
   facts_->classes().name(type, name);
 }
 
-// The class of an object that the call made, where it found the class in a way that is not known.
+// Guards the class of an object of the call, if the class is older and was reached without a hook.
 void Session::learn_old_class(PyTypeObject* type) {
   if (is_heap_type(type) && !existed((PyObject*)type) && !is_young((PyObject*)type)) learn((PyObject*)type);
 }
 
-// What decorators give a class that has none yet, and refuse to give it again: order, attribute hooks, a hash. One bit
-// for each that the class has.
+// Names which class decorators add only once: order methods, attribute hooks, a hash. Each bit stands for a name that
+// the class has.
 static unsigned given_once(PyTypeObject* type) {
   static constexpr const char* kOnce[] = {"__lt__",      "__le__",      "__gt__",  "__ge__",
                                           "__setattr__", "__delattr__", "__hash__"};
@@ -75,7 +75,7 @@ static unsigned given_once(PyTypeObject* type) {
   return out;
 }
 
-// Facts speak of what a class held before the call wrote there.
+// Guards cover the contents of a class before the call's writes.
 void Session::will_write_class(PyTypeObject* type) {
   learn_old_class(type);
   if (existed((PyObject*)type)) facts_->classes().type(type);
@@ -88,7 +88,7 @@ void Session::will_decorate(PyTypeObject* type) {
     decorated_.emplace_back(PyRef::borrow((PyObject*)type), given_once(type));
 }
 
-// Once a decorator, which asks what there is and then writes, is done.
+// Checked after a decorator has finished, because it reads the class before it writes.
 bool Session::changes_shared_class() {
   for (const auto& [type, given] : decorated_)
     if (!changes_shared_class_ && given_once((PyTypeObject*)type.get()) != given)
@@ -122,7 +122,8 @@ void Session::refuse_shared_class(PyTypeObject* type) {
 
 void Session::log_class(PyTypeObject* type, PyObject* name) {
   const std::string_view text = utf8(name, "");
-  const bool by_decorator = text.starts_with("__") && text.ends_with("__");  // dataclass: at each call the same again
+  // dataclass and similar decorators: the same at each call
+  const bool by_decorator = text.starts_with("__") && text.ends_with("__");
   if (!by_decorator && is_shared_class(type)) return refuse_shared_class(type);
   if (is_special_name(name)) return refuse(std::string("changes ") + utf8(name) + " of class " + type->tp_name);
   if (!facts_->classes().speaks_of(type, name)) facts_->classes().elsewhere(type, name);

@@ -1,4 +1,4 @@
-// Which frames are the program's, and what entering one comes to.
+// Which frames belong to the program, and the actions when a frame starts.
 #include <string_view>
 
 #include "frontend/code_origin.h"
@@ -11,20 +11,21 @@ namespace cresset::frontend {
 
 namespace {
 
-// What symbolic numbers are made of, and what compilers do beside the program.
+// Whether the code implements symbolic numbers, or is compiler code outside of the program.
 bool is_machinery(PyCodeObject* code) {
   const std::string_view file = path_in_torch(code->co_filename);
-  if (file.empty())  // an import is done by whoever is first
+  if (file.empty())  // only the first user of a module runs its import
     return std::string_view(utf8(code->co_filename)).starts_with("<frozen importlib");
-  // torch.compile, once used, has every new module counted: no business of the program's, and under keys that are
+  // After its first use, torch.compile counts every new module. The count is not part of the program, and its keys are
   // addresses.
   if (file.ends_with("mutation_guard.py")) return true;
   if (file.starts_with("fx/experimental") || file.starts_with("fx\\experimental")) return true;
-  const std::string_view name = utf8(code->co_qualname);  // SymInt, SymFloat, SymBool: a user's class may be a Symbol
+  const std::string_view name = utf8(code->co_qualname);  // SymInt, SymFloat, SymBool; a user's class may be Symbol
   return file == "__init__.py" && name.starts_with("Sym");
 }
 
-// Logger.isEnabledFor remembers its answers, under a lock: asked once before the program asks, it only looks.
+// Logger.isEnabledFor caches its answers under a lock. It is called once before the program's call, which then only
+// reads the cache.
 bool is_logger_question(PyCodeObject* code) {
   static PyObject* const question = [] {
     const PyRef logging = import_module("logging");
@@ -43,7 +44,7 @@ void ask_beforehand(CressetActivation* activation) {
   if (!PyRef::steal(PyObject_Vectorcall(activation->function, args, 2, nullptr))) PyErr_Clear();
 }
 
-// The class of nested tensors, and what makes them. Their lengths are numbers of their own, known by identity alone.
+// Whether the code belongs to nested tensors. Their lengths are symbolic numbers of another kind, with identity only.
 bool is_of_nested_tensors(PyCodeObject* code) {
   const std::string_view file = path_in_torch(code->co_filename);
   return file.starts_with("nested/") || file.starts_with("nested\\");
@@ -64,7 +65,7 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
   return roles_[code] = role;
 }
 
-// A mode that torch calls: the call is held to the modes that it began under.
+// torch calls a mode: the call is guarded by the modes at its beginning.
 void Session::learn_mode(const CressetActivation& activation) {
   const std::string_view name = utf8(activation.code->co_name);
   if (name != "__torch_function__" && name != "__torch_dispatch__") return;
@@ -86,7 +87,7 @@ void Session::learn_default(PyObject* function, PyObject* keyword, PyObject* val
   learn(value);
 }
 
-// C code has given a function its arguments: defaults are among them that nobody told of.
+// C code passed the arguments to a function, so defaults among them were not reported by a hook.
 void Session::learn_defaults(const CressetActivation& activation) {
   PyObject* const function = activation.function;
   PyObject* const defaults = PyFunction_GET_DEFAULTS(function);
@@ -106,7 +107,7 @@ void Session::learn_defaults(const CressetActivation& activation) {
   PyErr_Clear();
 }
 
-// The cells around a function that existed before the call did so too.
+// The cells of an older function are older, too.
 void Session::learn_closure(ObjectRecord& function) {
   if (std::exchange(function.function_held, true)) return;
   facts_->classes().function(function.object);
@@ -144,13 +145,12 @@ CressetAction Session::enter(CressetActivation& activation) {
     case CodeRole::NestedTensors:
       refuse("works on nested tensors");
       if (!capture_->closed()) capture_->flush("nested tensors");
-      bridge::Capture::leave_dispatch_state();  // for the rest of the call: for such tensors the keys mean other
-                                                // kernels
+      bridge::Capture::leave_dispatch_state();  // permanent: for nested tensors the keys select other kernels
       return CRESSET_NATIVE;
     default:
       break;
   }
-  // That a generator's frame starts is not told: it is resumed behind its first instructions.
+  // Generators are resumed behind their first instructions, so the start of their frame is not reported.
   if ((activation.instruction >= 0 && !activation.is_generator) || activation.function == nullptr) return CRESSET_RUN;
   ObjectRecord* const function = objects_.find(activation.function);
   if (function == nullptr || !function->known) return CRESSET_RUN;
@@ -162,7 +162,7 @@ CressetAction Session::enter(CressetActivation& activation) {
 void Session::remove_symbols_of_frames() {
   replace_values(cresset_eval_current(), [&](PyObject* object) {
     PyRef plain = new_without_symbols(PyRef::borrow(object));
-    if (plain.get() != object) keep(PyRef::borrow(object));  // the operation in progress may look at it
+    if (plain.get() != object) keep(PyRef::borrow(object));  // the operation in progress may still use it
     return plain;
   });
 }

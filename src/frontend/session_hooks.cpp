@@ -1,4 +1,4 @@
-// What the evaluator tells a session: reads, writes, operators. Calls: session_calls.cpp, frames: session_frames.cpp.
+// The evaluator's hooks: reads, writes, operators. Calls: session_calls.cpp, frames: session_frames.cpp.
 #include <opcode.h>
 #include <torch/csrc/Exceptions.h>
 
@@ -74,9 +74,9 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
   in_progress_.in_transform = tangent_levels_ > 0 || in_progress_.state.depth_of_transforms() > 0;
 }
 
-// A branch on a tensor, or on a number that data gives: the piece ends, and one for this outcome begins.
+// A branch on a tensor or a data-dependent number: the segment ends, and a segment for this outcome begins.
 int Session::truth(CressetActivation* activation, PyObject* value) {
-  if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // of a subclass: whether it is empty
+  if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // a dict subclass: whether it is empty
   read_whole(value);
   if (is_closed_to_facts(value)) refuse(std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
   const bool number = is_symbolic_number(value);
@@ -96,14 +96,14 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
 
 namespace {
 
-// x[:t], where torch's own code asks the tensor for its number.
+// x[:t]: torch's code reads the number from the tensor.
 bool is_slice_by_tensors(PyObject* object) {
   if (!PySlice_Check(object)) return false;
   const auto* slice = (const PySliceObject*)object;
   return is_exact_tensor(slice->start) || is_exact_tensor(slice->stop) || is_exact_tensor(slice->step);
 }
 
-// Python's own values, whose operators are C code alone.
+// Builtin values, whose operators are C code.
 bool is_builtin_operand(PyObject* object) {
   return PyUnicode_CheckExact(object) || PyDict_CheckExact(object) || PyLong_CheckExact(object) ||
          PyFloat_CheckExact(object) || PyBool_Check(object) || PyList_CheckExact(object) ||
@@ -120,7 +120,7 @@ bool holds_symbol(PyObject* key) {
   return any_among(items, items + PyTuple_GET_SIZE(key), [](PyObject* item) { return is_symint(item); });
 }
 
-// Whether a tensor is put where others say.
+// Whether a tensor is stored at positions given by another tensor.
 bool is_put(PyObject* key, PyObject* value) {
   if (!is_exact_tensor(value)) return false;
   if (!PyTuple_CheckExact(key)) return is_exact_tensor(key);
@@ -128,8 +128,8 @@ bool is_put(PyObject* key, PyObject* value) {
   return any_among(items, items + PyTuple_GET_SIZE(key), is_exact_tensor);
 }
 
-// tensor[n], or with a value tensor[n] = value, where n is symbolic and stays so, or what data gives. Empty, without an
-// exception: it is torch's to do.
+// tensor[n], or tensor[n] = value with a value, for a symbolic or data-dependent index n. Returns nothing, without an
+// exception, when torch handles the operator.
 PyRef at_symbol(PyObject* tensor, PyObject* given, PyObject* value) {
   if (!is_exact_tensor(tensor) || operators_call_python()) return {};
   const PyRef numbered = inside_transform() ? PyRef::borrow(given) : with_numbers_of_data(given);
@@ -144,7 +144,7 @@ PyRef at_symbol(PyObject* tensor, PyObject* given, PyObject* value) {
 
 }  // namespace
 
-// A container, and those in it when the call made it. Of one that was there before, read_whole() knows.
+// Reads a container, and nested containers of the call. read_whole() handles older containers.
 void Session::read_deep(PyObject* object, int depth) {
   if (existed(object)) return read_whole(object);
   if (!sums_.empty()) look_at_sum(object);
@@ -159,23 +159,23 @@ void Session::read_deep(PyObject* object, int depth) {
   }
 }
 
-// list += other: the list is not asked for anything.
+// list += other: the operator does not inspect the list.
 static bool is_only_changed(const CressetOperator& op, PyObject* operand) {
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
   return in_place && operand == op.operands[0] && operand != op.operands[1] && PyList_CheckExact(operand);
 }
 
-// Whether the operator looks into what a container among its operands holds: tensor[array, 0], f"{[array]}".
+// Whether the operator inspects the items of a container operand: tensor[array, 0], f"{[array]}".
 static bool looks_at_items(const CressetOperator& op, PyObject* operand) {
   if (operand == nullptr || op.kind == CRESSET_OP_SUBSCRIPT) return operand != nullptr && operand == op.operands[1];
   if (op.kind == CRESSET_OP_CONTAINS && operand == op.operands[0] && PyDict_CheckExact(operand))
-    return false;  // at keys
+    return false;  // inspects only keys
   if (op.kind == CRESSET_OP_COMPARE || op.kind == CRESSET_OP_CONTAINS || op.kind == CRESSET_OP_FORMAT) return true;
   if (op.kind != CRESSET_OP_BINARY) return false;
   return PyUnicode_Check(op.operands[0]) || is_tensor(op.operands[0]) || is_tensor(op.operands[1]);
 }
 
-// Of values alone, which no fact and no piece has to be asked about. of_any: one of them is another one at each call.
+// Operators on values, which need no guard. of_any: an operand is opaque.
 static PyRef of_scalars_and_texts(const CressetOperator& op, bool of_any) {
   if (!of_any && (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE))
     if (PyRef value = with_numpy_scalar(op)) return value;
@@ -186,7 +186,7 @@ static PyRef of_scalars_and_texts(const CressetOperator& op, bool of_any) {
 
 namespace {
 
-// Stand for an operator's operands while it is done: without symbols.
+// Replaces the operands by plain numbers while the operator runs.
 class PlainOperands {
  public:
   PlainOperands(const CressetOperator& op, InProgress& in_progress) {
@@ -201,7 +201,7 @@ class PlainOperands {
 
 }  // namespace
 
-// Where it was left whole: natively, what it calls included.
+// Runs an opaque operator and its callees in CPython.
 CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   const bool takes_item = op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER;
   if (takes_item && PyGen_CheckExact(op.operands[0])) {
@@ -215,7 +215,7 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
   std::copy_n(op.operands, 2, in_progress_.operands);
   capture_->set_location();
   capture_->flush(kLeftWhole);
-  const PlainOperands plain(op, in_progress_);  // no piece is there any more that its numbers could belong to
+  const PlainOperands plain(op, in_progress_);  // the segment of these numbers has ended
   PyRef value = perform(in_progress_.kept());
   in_progress_.end();
   if (!value) return after_failure(activation), CRESSET_FAIL;
@@ -223,8 +223,8 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
   return *result = value.release(), CRESSET_RESULT;
 }
 
-// An operator that looks into a list of another length at each call is done between two pieces, whatever it holds. One
-// that loops over it, or takes it apart, cannot be.
+// An operator which inspects a closed list runs between two segments. Loops and unpacking cannot, so they reopen the
+// list.
 bool Session::looks_into_grown(const CressetOperator& op) {
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
   for (PyObject* operand : op.operands) {
@@ -237,14 +237,14 @@ bool Session::looks_into_grown(const CressetOperator& op) {
 
 bool Session::may_end_at_pin() const { return outer_.empty() && !capture_->symbolic_numbers && !in_transform(); }
 
-// Whether C code does items[key], or items[key] = value, for a dictionary.
+// Whether items[key], or items[key] = value, of a dictionary runs C code.
 static bool is_of_c(PyObject* dict, const char* method) {
   if (PyDict_CheckExact(dict)) return true;
   const PyRef found = PyRef::steal(PyObject_GetAttrString((PyObject*)Py_TYPE(dict), method));
   return !PyFunction_Check(found.get());
 }
 
-// Whether a dictionary gives a number for a key that it does not have.
+// Whether a dictionary returns a number for a missing key.
 static bool counts(PyObject* dict) {
   static PyObject* const counter = module_attribute("collections", "Counter");
   if (PyType_IsSubtype(Py_TYPE(dict), (PyTypeObject*)counter)) return true;
@@ -253,7 +253,7 @@ static bool counts(PyObject* dict) {
   return maker.get() == (PyObject*)&PyLong_Type || maker.get() == (PyObject*)&PyFloat_Type;
 }
 
-// items[n], where n is symbolic: whether it was another one too often.
+// items[n] with a symbolic n: whether n had too many different values.
 bool Session::indexes_by_any(const CressetActivation& activation, const CressetOperator& op) {
   PyObject *const items = op.operands[0], *const index = op.operands[1];
   const bool is_question = op.kind == CRESSET_OP_CONTAINS && (PyDict_CheckExact(items) || PyAnySet_CheckExact(items));
@@ -274,7 +274,7 @@ bool Session::indexes_by_any(const CressetActivation& activation, const CressetO
   return false;
 }
 
-// n * scalar, of one of numpy's: another value gives another scalar, which no symbol stands for.
+// n * scalar with a numpy scalar: the result is another scalar for each n, and no symbol can represent it.
 bool Session::computes_by_any(const CressetActivation& activation, const CressetOperator& op) {
   PyObject* const number = pinned_by_numpy_scalar(op);
   if (number == nullptr || !is_unpinned(number) || !may_end_at_pin()) return false;
@@ -282,22 +282,23 @@ bool Session::computes_by_any(const CressetActivation& activation, const Cresset
   return note_pin(activation, number), false;
 }
 
-// Likewise of what is put there: history[step] = loss.
+// The same for a store: history[step] = loss.
 bool Session::stores_by_any(const CressetActivation& activation, const CressetWrite& write) {
   if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_Check(write.owner)) return false;
-  static PyObject* const ordered = module_attribute("collections", "OrderedDict");  // of hooks, beside weak references
+  static PyObject* const ordered = module_attribute("collections", "OrderedDict");  // of hooks, with weak references
   if (Py_IS_TYPE(write.owner, (PyTypeObject*)ordered)) return false;
   if (!is_unpinned(write.key) || !may_end_at_pin() || !is_of_c(write.owner, "__setitem__")) return false;
   if (pins_too_often(activation)) return true;
   return note_pin(activation, write.key), false;
 }
 
-// A defaultdict of which only the program can tell whether it has the key: whether reading it is a write.
+// Whether the dictionary is a defaultdict and only the program can decide whether it has the key, so the read may be a
+// write.
 static bool may_insert_asking(PyObject* dict, PyObject* key) {
   return is_defaultdict(dict) && asks_program(key) && value_under(dict, key) == nullptr;
 }
 
-// Operators on tensors are done here, so that what follows a break is known to follow it.
+// Operators on tensors run here, so that the next segment begins directly behind a break.
 static bool has_operators_of_c(PyObject* object) { return is_exact_tensor(object) && !tensor_operators_replaced(); }
 
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
@@ -319,7 +320,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   if (op.kind == CRESSET_OP_ITER && opcode_in_progress(*activation) == GET_ITER && may_end_at_pin() &&
       !operators_call_python())
     if (PyRef rows = rows_of(*activation, op.operands[0])) return *result = rows.release(), CRESSET_RESULT;
-  // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
+  // The results depend on all items: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
     if (existed(op.operands[0]) && !is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
     if (is_tensor(op.operands[1])) note_member(op.operands[0], op.operands[1]);
@@ -369,7 +370,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   if (others && !foreign) return CRESSET_RUN;
   if (!kind && foreign) return refuse(std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name), CRESSET_RUN;
   if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
-  // The evaluator tells of what native operators read and write in containers: those are left to it.
+  // Operators that access containers stay with the evaluator, whose hooks report their reads and writes.
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
   const bool is_natively_done = is_exact_tensor(op.operands[0]) || is_builtin_number(op.operands[0]) ||
                                 is_symbolic_number(op.operands[0]) || is_opaque(op.operands[0]) ||
@@ -381,7 +382,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   return operate_natively(activation, op, *kind, foreign, result);
 }
 
-// foreign: it ends the piece.
+// foreign: a graph break is necessary.
 CressetAction Session::operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
                                         bool foreign, PyObject** result) {
   start(activation, kind, op.operation);
@@ -389,7 +390,7 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
   in_progress_.operands[1] = op.operands[1];
   const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
   if (foreign) capture_->flush(std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name);
-  std::optional<PlainOperands> plain;  // C code that knows no symbols takes them for objects
+  std::optional<PlainOperands> plain;  // other C code would treat symbols as plain objects
   if (foreign) plain.emplace(op, in_progress_);
   PyRef value = kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
   if (!value && PyErr_Occurred() == nullptr) {
@@ -416,19 +417,19 @@ void Session::ends_inside_calls(const CressetActivation* innermost) {
     if (a->entered_from_c && a->caller != nullptr) in_calls_at_the_end_.push_back({a->caller, a->caller->instruction});
 }
 
-// Told once.
+// Returns true once per call.
 bool Session::was_in_call_at_the_end(const CressetActivation* activation) {
   const auto is_here = [&](const CallAtTheEnd& call) { return call.activation == activation; };
   return !in_calls_at_the_end_.empty() && std::erase_if(in_calls_at_the_end_, is_here) != 0;
 }
 
 bool Session::is_in_calls_at_the_end(const CressetActivation* innermost) {
-  const auto has_come_back = [&](const CallAtTheEnd& call) {  // not all ways back are told
+  const auto has_come_back = [&](const CallAtTheEnd& call) {  // not all returns are reported
     const CressetActivation* a = innermost;
     while (a != nullptr && a != call.activation) a = a->caller;
     return a == nullptr || a->instruction != call.instruction;
   };
-  // What it gave may have gone to C code that runs now.
+  // The returned value may have reached C code that is running now.
   if (std::erase_if(in_calls_at_the_end_, has_come_back) != 0) ends_inside_calls(innermost);
   return !in_calls_at_the_end_.empty();
 }
@@ -439,7 +440,7 @@ void Session::go_on_with(CressetActivation* activation, PyRef& value) {
   if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, value.get())) value = std::move(number);
 }
 
-// The operation, done natively, raised what is set now.
+// CPython performed the operation, which raised the pending error.
 void Session::after_failure(CressetActivation* activation) {
   if (!capture_->closed()) return;
   PyRef exception = PendingError().normalized();
@@ -449,14 +450,14 @@ void Session::after_failure(CressetActivation* activation) {
   PyErr_Restore(type, exception.release(), traceback);
 }
 
-// Its __next__ was evaluated.
+// Whether a Python __next__ was evaluated.
 static bool advances_in_python(PyObject* iterator) {
   static PyObject* const name = PyUnicode_InternFromString("__next__");
   PyObject* next = is_heap_type(Py_TYPE(iterator)) ? _PyType_Lookup(Py_TYPE(iterator), name) : nullptr;
   return next != nullptr && PyFunction_Check(next);
 }
 
-// Of which nothing else is asked than whether they are addresses (CressetEvalHooks::tells_all).
+// Whether the operands are plain values, which can only be addresses (CressetEvalHooks::tells_all).
 static bool are_values(const CressetOperator& op) {
   return all_among(op.operands, op.operands + 2, [](PyObject* o) {
     return o == nullptr || o == Py_None || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) ||
@@ -464,8 +465,8 @@ static bool are_values(const CressetOperator& op) {
   });
 }
 
-// What a name stands for, read once more by the same instruction of a piece, is no news. Autograd's record is told of
-// all that its functions reach.
+// Whether the evaluator may skip later reports of the same value by this instruction in this segment. Functions of the
+// autograd graph report every object they reach.
 bool Session::is_told_for_good(PyObject* value) const {
   return record_run_ == nullptr && open() && value != nullptr && !PyGen_CheckExact(value) && !PyCoro_CheckExact(value);
 }
@@ -475,9 +476,9 @@ uint64_t Session::next_piece() {
   return ++last;
 }
 
-// The table. C++ exceptions stop here.
+// The hook table. C++ exceptions are converted here.
 struct SessionHooks {
-  // Nothing is told between pieces, unless it is `always`.
+  // Hooks do nothing between segments, unless `always` is set.
   template <class F>
   static int guarded(void* session, F&& f, bool always = false) {
     try {
@@ -488,7 +489,7 @@ struct SessionHooks {
     } catch (python_error& e) {  // torch's own
       e.restore();
       return -1;
-    } catch (const c10::Error&) {  // of an operator that was deferred: of the class, and in the words, that eager has
+    } catch (const c10::Error&) {  // from a deferred operator: raised with eager's class and message
       torch::translate_exception_to_python(std::current_exception());
       return -1;
     } catch (const std::exception& e) {
@@ -536,7 +537,7 @@ struct SessionHooks {
   static int read_item(void* s, CressetActivation* a, PyObject* container, PyObject* key, PyObject* value) {
     const auto told = [&](Session& session) {
       if (session.open()) return session.read_item(container, key, value);
-      // A defaultdict made what was missing, which ended the piece: the key is there as it was given.
+      // The factory of a defaultdict ended the segment: the stored key may still be symbolic.
       if (session.was_in_call_at_the_end(a) && is_container(container)) without_symbols(PyRef::borrow(container));
     };
     return guarded(s, told, /*always=*/true);
@@ -570,7 +571,7 @@ struct SessionHooks {
       if (session.existed(function)) session.learn_default(function, keyword, value);
     });
   }
-  // Of a cache of torch's: no later call repeats it.
+  // Whether the write fills a cache of torch, which later calls do not repeat.
   static bool is_torchs_own(const CressetActivation& a, const CressetWrite& write) {
     return write.kind == CRESSET_WRITE_GLOBAL && keeps_for_good(a.code, write.key);
   }
@@ -592,7 +593,7 @@ struct SessionHooks {
     if (is_torchs_own(*a, *write)) return 0;
     const auto told = [&](Session& session) {
       if (session.open()) return session.after_write(*write);
-      // A key whose hash or comparison ended the piece: the value had been taken before.
+      // The key's hash or comparison ended the segment: the value, taken before, may still be symbolic.
       if (session.was_in_call_at_the_end(a) && is_container(write->owner)) without_symbols(PyRef::borrow(write->owner));
     };
     return guarded(s, told, /*always=*/true);
@@ -650,9 +651,9 @@ struct SessionHooks {
         session.refuse("advances an iterator that was there before");
     });
   }
-  // int(x), x[i] and their kin take what __int__, __index__ give only as a number of theirs.
+  // int(x), x[i] and similar operations accept only plain numbers from __int__ and __index__.
   static PyObject* return_to_c(void*, CressetActivation* activation, PyObject* value) {
-    if (is_text(value)) return PyObject_Str(value);  // repr(x) and its kin take a str alone
+    if (is_text(value)) return PyObject_Str(value);  // repr(x) and similar functions accept only a str
     if (!is_symbolic_number(value)) return Py_NewRef(value);
     const auto truth = [&]() -> PyObject* {
       const int answer = PyObject_IsTrue(value);

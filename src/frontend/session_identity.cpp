@@ -1,6 +1,6 @@
-// Which object it is that the call was given. Tensors, containers and objects among the arguments are held to what they
-// are like; where a program asks which one it has (it is a key, a member of a set, compared by `is` or by its address),
-// later calls are held to that as well.
+// Guards on object identity. Tensors, containers and objects among the arguments are guarded by structure. The program
+// may ask for their identity: as a dict key, as a member of a set, by `is`, or by address. Later calls are then guarded
+// on the identity as well.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -16,12 +16,13 @@
 
 namespace cresset::frontend {
 
-// A key that a container was asked for, and whether it has it.
+// A lookup of a key in a container, and its result.
 void Session::note_key(PyObject* container, PyObject* key, bool found) {
   if (key == nullptr || PyUnicode_CheckExact(key)) return;
   const bool by_reference = PyWeakref_CheckRef(key);
   if (by_reference) key = PyWeakref_GET_OBJECT(key);
-  const bool holds_others = argument_path(container) != nullptr && !PyDict_Check(container);  // at each call
+  // contents differ at each call
+  const bool holds_others = argument_path(container) != nullptr && !PyDict_Check(container);
   if (!existed(container) || holds_others) {
     if (is_address(key)) return note_key_by_address(container, key, found);
     if (is_argument(key) && is_equal_by_identity(key)) facts_->all_different();
@@ -37,18 +38,18 @@ void Session::note_key(PyObject* container, PyObject* key, bool found) {
   }
 }
 
-// Of those that are held to what they are like.
+// Whether the object is guarded by structure.
 bool Session::is_argument(PyObject* object) const {
   return argument_tensors_.count(object) != 0 || argument_paths_.count(object) != 0;
 }
 
-// Methods of C's that look for what they are given. Others tell of the key that they read.
+// C methods which look an argument up. All other methods report the key that they read.
 void Session::note_keys(const CCall& what, const CressetCall& call) {
   if (what.self == nullptr || what.first >= static_cast<size_t>(call.nargs)) return;
   PyObject* const key = call.args[what.first];
   const std::string_view name = what.name;
   if (!existed(what.self)) return is_equal_by_identity(key) ? note_key(what.self, key, true) : void();
-  // Which may compare the key with those that are there.
+  // The method may compare the key with existing keys.
   if ((PyDict_Check(what.self) || PyAnySet_Check(what.self)) && !is_constant_value(key)) learn_keys(what.self);
   if (name == "__contains__" && PyAnySet_Check(what.self) && is_equal_by_identity(key))
     return note_member(what.self, key);
@@ -57,7 +58,7 @@ void Session::note_keys(const CCall& what, const CressetCall& call) {
   if (is_among(kOfOneKey, name)) note_key(what.self, key, true);
 }
 
-// Those of which there may be several that are equal: which one it is, no guard of their contents says.
+// Values which may exist as several equal objects, so that guards on equality do not determine the identity.
 static bool has_equals(PyObject* object) {
   if (PyTuple_Check(object)) return PyTuple_GET_SIZE(object) != 0;
   if (PyUnicode_CheckExact(object)) return PyUnicode_GET_LENGTH(object) > 1;
@@ -70,7 +71,7 @@ void Session::note_value(const ArgSpec& spec, PyObject* object) {
     values_.emplace_back(const_cast<ArgSpec*>(&spec), object);
 }
 
-// Of such arguments, later calls are held to what `is` said, and to which of them are one.
+// Guards the results of `is` for these arguments, and which of them are the same object.
 void Session::note_is_of_values(PyObject* left, PyObject* right) {
   if (!has_equals(left) || Py_TYPE(left) != Py_TYPE(right)) return;
   const auto is_given = [&](PyObject* o) {
@@ -84,7 +85,7 @@ void Session::note_is_of_values(PyObject* left, PyObject* right) {
     }
     return last + 1;
   };
-  const bool both = left != right && is_given(left) && is_given(right);  // one may be a global besides
+  const bool both = left != right && is_given(left) && is_given(right);  // an argument may also be a global
   for (const auto& [one, other] : {std::pair(left, right), std::pair(right, left)}) {
     const uint32_t number = both ? number_of(one) : 0;
     for (const auto& [spec, value] : values_) {
@@ -99,10 +100,10 @@ void Session::note_is_of_values(PyObject* left, PyObject* right) {
   }
 }
 
-// Two objects, compared by `is`: of one that state holds, the fact that led to it says which it is.
+// Two objects, compared by `is`. The guard that led to an object in state determines its identity.
 void Session::note_is(PyObject* left, PyObject* right) {
   note_is_of_values(left, right);
-  if (left == right) {  // or the guard of another argument
+  if (left == right) {  // or by the identity guard of another argument
     if (argument_path(left) != nullptr && seen_.contains({left, Py_Ellipsis})) facts_->same_object(left);
     return;
   }
@@ -112,7 +113,7 @@ void Session::note_is(PyObject* left, PyObject* right) {
       facts_->stranger(one, checked(PyTuple_Pack(1, other)).get(), StateFacts::HeldBy::Identity);
 }
 
-// A dictionary or a set, asked by C code alone.
+// Looks a key up in a dictionary or a set by C code alone.
 void Session::note_member(PyObject* container, PyObject* key) {
   if (!existed(container) && !is_argument(key)) return;
   const NotEvaluated own_business;
@@ -121,9 +122,9 @@ void Session::note_member(PyObject* container, PyObject* key) {
   note_key(container, key, has == 1);
 }
 
-// ---- What each call's tensors have for themselves
+// ---- Attributes of tensor arguments
 
-// Each call's tensor has attributes of its own: no fact speaks of them, but of those that it has not.
+// Attributes of a tensor argument differ at each call and are not guarded; absent attributes are guarded.
 void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
   if (argument_tensors_.count(tensor) == 0) return read_instance(objects_[tensor], name, nullptr);
   PyObject* dict = instance_dict(tensor);
@@ -132,7 +133,7 @@ void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
   facts_->absent(tensor, name);
 }
 
-// The .data of a tensor that the call did not make: an alias of its memory, which no operator would tell of.
+// The .data of a tensor that is not from the call: an alias of its memory, which no operator reports.
 bool Session::asks_for_data(const CressetAttributeRead& read) const {
   return read.place == CRESSET_AT_GETSET && is_data_of_other(read.owner, read.name);
 }

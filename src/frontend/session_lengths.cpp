@@ -1,5 +1,5 @@
-// len() of what state holds: of a list to which each call adds, it is a number that varies, and what the list holds is
-// nobody's business. Of plain data among the arguments, which a piece need not look into for it.
+// len() of containers in state. The length of a list which grows at each call is a varying number, and the items need
+// no guard. Also len() of plain data among the arguments, which is no inspection of the items.
 #include <opcode.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ static bool has_own_length(PyObject* object) {
          (is_deque(object) && !is_data_object(object));
 }
 
-// A write by which a list or a deque becomes longer by as much at each call, or stays as long as it was.
+// A write that changes the length of a list or deque by the same amount at each call, or not at all.
 static bool grows_evenly(const Write& write) {
   static constexpr std::string_view kNames[] = {"append", "appendleft", "insert", "extend", "extendleft"};
   if (write.kind == Write::Kind::Item) return PyLong_CheckExact(write.key.get()) && !write.values.empty();
@@ -33,7 +33,7 @@ static bool has_room(PyObject* container) {
   return most.get() == Py_None;
 }
 
-// Empty where it is none, or what it holds is a fact already, or has to be.
+// Empty for other calls, and when the items are guarded already or must be.
 PyRef Session::length_in_state(const CressetCall& call) {
   if (call.callable != StateFacts::Source::len() || call.nargs != 1 || call.kwnames != nullptr) return {};
   PyObject* const container = call.args[0];

@@ -1,4 +1,4 @@
-// What calls ask of symbolic numbers, of tensors' sizes, and of numbers alone.
+// Calls with symbolic numbers, tensor sizes, or numbers alone.
 #include <string_view>
 
 #include "bridge/given_number.h"
@@ -18,7 +18,7 @@
 
 namespace cresset::frontend {
 
-// A class of torch.tensortype (torch.FloatTensor), or a tuple with one in it.
+// Whether the argument is a torch.tensortype class (torch.FloatTensor), or a tuple which contains such a class.
 static bool names_tensor_type(PyObject* classes) {
   static PyTypeObject* const meta = Py_TYPE(module_attribute("torch", "FloatTensor"));
   if (!PyTuple_Check(classes)) return Py_TYPE(classes) == meta;
@@ -27,7 +27,8 @@ static bool names_tensor_type(PyObject* classes) {
   return false;
 }
 
-// Like PyObject_IsInstance; such a class goes by the backend, which is the capture's while it lasts.
+// PyObject_IsInstance with support for tensor types. torch compares the backend key, which is the capture's own during
+// a capture.
 static int is_of_tensor_type(PyObject* tensor, PyObject* classes) {
   if (PyTuple_Check(classes)) {
     int is = 0;
@@ -47,8 +48,8 @@ static int is_of_tensor_type(PyObject* tensor, PyObject* classes) {
 
 namespace {
 
-// int() of a float that sizes and arguments give, which math.floor() has an expression or a symbol for. Empty for other
-// objects.
+// int() of a float computed from sizes and arguments, for which math.floor() has an expression or a symbol. Empty for
+// other objects.
 PyRef truncated(PyObject* given) {
   if (!is_symfloat(given)) return {};
   const c10::SymNode node = node_of(given);
@@ -57,8 +58,8 @@ PyRef truncated(PyObject* given) {
   return PyRef::steal(PyObject_CallMethod(given, "__trunc__", nullptr));
 }
 
-// `x.is_contiguous()` and `x.stride()` are seen by the program, so they are answered for this size, with a guard, where
-// operators are content with what holds for sizes in general. nullptr for other functions.
+// `x.is_contiguous()` and `x.stride()` are visible to the program. They are answered for the current size, with a
+// guard, while operators use properties that hold for all sizes. nullptr for other functions.
 PyObject* about_layout(PyObject* callable) {
   const auto method = [](const char* name) {
     return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), name)).release();
@@ -75,7 +76,7 @@ bool is_traced(PyObject* tensor) {
          bridge::TraceTensor::from(tensor_of(tensor)) != nullptr;
 }
 
-// `len(x)` is `x.size(0)`, `x.shape.numel()` a product. Empty for calls that do not ask for sizes.
+// `len(x)` is `x.size(0)`, `x.shape.numel()` is a product. Empty for other calls.
 PyRef about_sizes(const CressetCall& call) {
   static PyObject* const len = module_attribute("builtins", "len");
   static PyObject* const numel = [] {
@@ -89,14 +90,14 @@ PyRef about_sizes(const CressetCall& call) {
   return PyRef::steal(PyObject_CallMethod(call.args[0], "size", "i", 0));
 }
 
-// round(x, 4): of decimals, which no operator on tensors counts as Python does.
+// round(x, 4) rounds to decimals, and no tensor operator rounds exactly like Python.
 bool rounds_to_digits(const CressetCall& call) {
   static PyObject* const round = module_attribute("builtins", "round");
   return call.callable == round && cresset_count_arguments(&call) == 2 && is_symfloat(call.args[0]) &&
          call.args[1] != Py_None;
 }
 
-// `math.sqrt(n)` stays symbolic, as `n**0.5` does, and so do other functions of math's of one number.
+// `math.sqrt(n)` stays symbolic, like `n**0.5`, and so do other functions of math with a single number.
 PyRef function_of_number(const CressetCall& call) {
   if (call.nargs != 1 || call.kwnames != nullptr || !is_c_function(call.callable)) return {};
   if (!is_symint(call.args[0]) && !is_symfloat(call.args[0])) return {};
@@ -112,7 +113,7 @@ PyRef function_of_number(const CressetCall& call) {
   return value ? python_float(value) : PyRef();
 }
 
-// round(x), math.gcd(n, m), math.isqrt(n): whole numbers that are symbols of their own.
+// round(x), math.gcd(n, m), math.isqrt(n): whole numbers represented by new symbols.
 PyRef whole_number(const CressetCall& call) {
   if (call.kwnames != nullptr || call.nargs == 0 || call.nargs > 2 || !is_c_function(call.callable)) return {};
   static PyObject *const round = module_attribute("builtins", "round"), *const gcd = module_attribute("math", "gcd"),
@@ -137,7 +138,7 @@ bool is_number_or_numbers(PyObject* object) {
   });
 }
 
-// numpy.prod(x.shape), numpy.sqrt(n): of numbers alone, and none of the functions that make arrays.
+// numpy.prod(x.shape), numpy.sqrt(n): functions of numbers that create no arrays.
 bool is_numpy_of_numbers(const CressetCall& call) {
   if (call.kwnames != nullptr || call.nargs == 0) return false;
   const std::string_view type = Py_TYPE(call.callable)->tp_name;
@@ -151,14 +152,14 @@ bool is_numpy_of_numbers(const CressetCall& call) {
   return is_among(kFolds, std::string_view(utf8(name.get(), "")));
 }
 
-// Their scalars are values of numpy's types, so the numbers are pinned. Empty where an array would come of it, or an
-// error, which the call itself gives.
+// numpy scalars are plain values, so the numbers are specialized. Empty if the result is an array or an error, which
+// the call itself produces.
 PyRef numpy_of_numbers(const CressetCall& call) {
   std::vector<PyRef> plain;
   std::vector<PyObject*> args;
   for (Py_ssize_t i = 0; i < call.nargs; ++i) {
     PyObject* arg = call.args[i];
-    // A list stays what it is: the copy is of plain numbers.
+    // The copy has plain numbers; the program's list keeps its symbols.
     plain.push_back(without_symbols(PySequence_Check(arg) ? checked(PySequence_Tuple(arg)) : PyRef::borrow(arg)));
     args.push_back(plain.back().get());
   }
@@ -169,7 +170,7 @@ PyRef numpy_of_numbers(const CressetCall& call) {
 
 }  // namespace
 
-// `n is 1`, of which one is symbolic: CPython has one object for each small int.
+// `n is 1` with a symbolic operand: CPython has a single object for each small int.
 int Session::same(PyObject* left, PyObject* right) {
   if (is_text(left) || is_text(right)) {
     const auto may_be_it = [](PyObject* object) { return is_text(object) || PyUnicode_CheckExact(object); };
@@ -193,8 +194,8 @@ int Session::same(PyObject* left, PyObject* right) {
   return small && PyObject_RichCompareBool(a.get(), b.get(), Py_EQ) == 1 ? 1 : 0;
 }
 
-// Whether a class, or one of several, is asked by code of the program's: its metaclass has an __instancecheck__ that is
-// none of Python's library.
+// Whether a metaclass of the program implements __instancecheck__ for a class, outside of the standard library and
+// torch.
 static bool asks_metaclass(PyObject* classes) {
   if (PyTuple_Check(classes)) {
     PyObject** const items = PySequence_Fast_ITEMS(classes);
@@ -208,7 +209,7 @@ static bool asks_metaclass(PyObject* classes) {
   return module != "abc" && module != "typing" && module != "torch" && !module.starts_with("torch.");
 }
 
-// k.__mul__(2.0) of a symbolic int: an int's method knows no floats, to which the operator leaves it.
+// k.__mul__(2.0) of a symbolic int: int's method returns NotImplemented for floats.
 static bool asks_int_of_float(const CressetCall& call) {
   static auto* const symbolic = symint_class();
   const bool is_method = Py_IS_TYPE(call.callable, &PyMethodDescr_Type) && PyDescr_TYPE(call.callable) == symbolic;
@@ -219,7 +220,7 @@ static bool asks_int_of_float(const CressetCall& call) {
   return PyFloat_Check(other) || is_symfloat(other);
 }
 
-// `type(n)` and `isinstance(n, int)` say of a symbolic number what they say of the number.
+// `type(n)` and `isinstance(n, int)` answer for a symbolic number as for the plain number.
 CressetAction ask_type(const CressetCall& call, PyObject** result) {
   if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
   static PyObject* const is_instance = module_attribute("builtins", "isinstance");
@@ -232,7 +233,7 @@ CressetAction ask_type(const CressetCall& call, PyObject** result) {
   if (!is_symbolic_number(call.args[0]) && !is_text(call.args[0])) return CRESSET_RUN;
   static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0),
                          *const text = PyUnicode_FromString("");
-  static PyObject* numpy_zero = nullptr;  // numpy may not be there
+  static PyObject* numpy_zero = nullptr;  // numpy may not be installed
   if (is_numpy_int(call.args[0]) && numpy_zero == nullptr) numpy_zero = numpy_int_of(zero).release();
   PyObject* const alike = is_text(call.args[0])        ? text
                           : is_numpy_int(call.args[0]) ? numpy_zero
@@ -245,15 +246,15 @@ CressetAction ask_type(const CressetCall& call, PyObject** result) {
   if (call.callable == dir && call.nargs == 1) return *result = checked(PyObject_Dir(alike)).release(), CRESSET_RESULT;
   if (call.callable != is_instance || call.nargs != 2 || asks_metaclass(call.args[1])) return CRESSET_RUN;
   const int is = PyObject_IsInstance(alike, call.args[1]);
-  const bool may_be_symbolic = is == 0 && !is_numpy_int(call.args[0]);  // torch takes ints and symbols, none of numpy's
+  const bool may_be_symbolic = is == 0 && !is_numpy_int(call.args[0]);  // torch accepts symbols, but no numpy numbers
   const int is_symbolic = may_be_symbolic ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
   if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;
   return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
 }
 
-// `int(n)` of a symbolic int is itself, of a float made of sizes rounded down it is symbolic again, of an integer
-// tensor what item() gives; likewise float(). item() of a float or a boolean is told here, since torch's binding cannot
-// hand such a symbol to Python.
+// `int(n)` of a symbolic int is n. For a float computed from sizes, the truncated value is symbolic again. For an
+// integer tensor, int() equals item(). float() works in the same way. item() of a float or a boolean is answered here,
+// since torch's binding cannot return such a symbol to Python.
 CressetAction Session::make_number(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   const bool to_int = call.callable == (PyObject*)&PyLong_Type, to_float = call.callable == (PyObject*)&PyFloat_Type;
   PyObject* given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;

@@ -1,4 +1,5 @@
-// Parts of a program that may run or not, or several times: what they do is recorded, so nothing else may come of it.
+// Parts of a program which may run zero or several times (subgraphs, functions of the autograd graph). They are
+// captured, so they must not have side effects.
 
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
@@ -11,12 +12,12 @@
 namespace cresset::frontend {
 namespace {
 
-// Objects that can be reached from others without passing what existed before the call.
+// Objects reachable from the roots without passing through older objects.
 class Reach {
  public:
   Reach(const Session& session, std::unordered_set<PyObject*>& out) : session_(session), out_(out) {}
 
-  bool from(PyObject* roots) {  // false: there is no end to it
+  bool from(PyObject* roots) {  // false: too many objects
     visit(roots, this);
     while (!todo_.empty()) {
       if (out_.size() > kMost) return false;
@@ -58,7 +59,7 @@ void Session::begin_part(PyObject* roots) {
 
 void Session::run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen) {
   const InProgress around = in_progress_;
-  const int kernels = std::exchange(capture_->recording, 0);  // one may have asked for data, which ended the piece
+  const int kernels = std::exchange(capture_->recording, 0);  // a kernel may have caused a graph break
   begin_part(roots);
   std::exception_ptr raised;
   watched([&] {
@@ -77,7 +78,7 @@ void Session::run_part(PyObject* roots, const std::function<void()>& run, Record
   });
   record_run_ = nullptr;
   if (!raised) check_changed_back(seen);
-  seen.failed |= !raised && !capture_->part_failure().empty();  // which the function has caught
+  seen.failed |= !raised && !capture_->part_failure().empty();  // the function caught the error
   end_part();
   capture_->recording = kernels;
   in_progress_ = around;
@@ -92,7 +93,7 @@ void Session::enter_in_record(const CressetActivation& activation) {
   seen.calls.back().codes.push_back(PyRef::borrow((PyObject*)activation.code));
 }
 
-// What other parts of the program may change before the backward pass, if it lives on.
+// Records an object that other code may change before the backward pass, if the object outlives the segment.
 void Session::touch_in_record(PyObject* object) {
   if (object == nullptr || record_run_->calls.empty() || record_run_->failed) return;
   if (is_constant_value(object) || PyTuple_CheckExact(object) || PyType_Check(object) || PyModule_Check(object) ||
@@ -103,7 +104,7 @@ void Session::touch_in_record(PyObject* object) {
   if (std::none_of(objects.begin(), objects.end(), is_it)) objects.push_back(PyRef::borrow(object));
 }
 
-// An attribute that the object itself holds, in its dictionary or its structure.
+// The attribute's value in the object's dictionary or structure.
 static PyRef value_now(PyObject* owner, PyObject* name) {
   PyObject* const found = _PyType_Lookup(Py_TYPE(owner), name);
   if (found != nullptr && Py_IS_TYPE(found, &PyGetSetDescr_Type)) {
@@ -115,8 +116,8 @@ static PyRef value_now(PyObject* owner, PyObject* name) {
   return PyRef::borrow(dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr);
 }
 
-// An attribute of an object that the call made: between two functions of the record it may be another one. A backward
-// pass does then what this one does, and nobody else sees the object, unless it lives on.
+// A function of the autograd graph may change an attribute of an object of the call, if the graph's functions restore
+// the value. A backward pass then repeats both changes, and they stay invisible unless the object outlives the segment.
 bool Session::may_be_changed_back(const CressetWrite& write) {
   if (record_run_ == nullptr || write.kind != CRESSET_WRITE_ATTRIBUTE || existed(write.owner)) return false;
   if (const ObjectRecord* const known = objects_.find(write.owner); known != nullptr && known->made) return false;
@@ -125,7 +126,7 @@ bool Session::may_be_changed_back(const CressetWrite& write) {
   if (!is_heap_type(type) || PyType_Check(write.owner) || PyModule_Check(write.owner)) return false;
   PyObject* const found = _PyType_Lookup(type, write.key);
   const bool is_slot = found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr;
-  // A slot of C's may be changed back, too: a context's needs_input_grad.
+  // C getset attributes may be restored too, such as a context's needs_input_grad.
   if (is_slot ? !Py_IS_TYPE(found, &PyGetSetDescr_Type) : dict == nullptr) return false;
   touch(write.owner);
   std::vector<RecordRun::Change>& changes = record_run_->changes;
@@ -168,14 +169,14 @@ void Session::no_effect_on(PyObject* object, const char* what, const char* metho
   if (outer_.empty()) return;
   if (!is_outer(object)) {
     if (record_run_ == nullptr) return;
-    // What is older than the call is from outside, though autograd alone leads to it: a hook's variables.
+    // Objects older than the call are outside, even if only autograd refers to them, such as a hook's variables.
     if (is_young(object)) return record_run_->remember(object);
   }
   if (method == nullptr) fail_part(what);
   fail_part((std::string(what) + " (" + Py_TYPE(object)->tp_name + "." + method + ")").c_str());
 }
 
-// What is written is there already: `module.counter += 1` puts the buffer where it was.
+// Whether the written value is the current value: `module.counter += 1` stores the same buffer.
 static bool changes_nothing(const CressetWrite& write) {
   if (write.value == nullptr) return false;
   if (write.kind == CRESSET_WRITE_ITEM)
@@ -185,7 +186,7 @@ static bool changes_nothing(const CressetWrite& write) {
 
 void Session::no_write_in_part(const CressetWrite& write) {
   if (changes_nothing(write)) return;
-  if (is_tensor(write.owner)) {  // what is written to its elements is recorded
+  if (is_tensor(write.owner)) {  // writes to its elements are captured
     if (write.kind == CRESSET_WRITE_ATTRIBUTE) no_effect_on(write.owner, "it sets an attribute of a tensor");
     return;
   }

@@ -1,5 +1,5 @@
-// Calls that ask the same question each time and are given no more than a number: a module's call asks torch whether it
-// is being traced, a method asks for what comes after its class. They are judged once.
+// Queries: calls without arguments which return at most a number. Examples are a module's call, which asks torch
+// whether it is traced, and super(). They are classified once.
 #include <string_view>
 
 #include "frontend/items.h"
@@ -9,23 +9,23 @@
 
 namespace cresset::frontend {
 
-// What tells one such function from others; nullptr: it is given something. Objects of functions come and go,
-// definitions stay.
+// The identity of a query function; nullptr for a call with arguments. Function objects come and go, but definitions
+// persist.
 static const void* definition_of_question(const CressetCall& call) {
   if (call.nargs != 0 || call.kwnames != nullptr || call.evaluated) return nullptr;
   if (call.callable == (PyObject*)&PySuper_Type) return &PySuper_Type;
   return PyCFunction_CheckExact(call.callable) ? ((PyCFunctionObject*)call.callable)->m_ml : nullptr;
 }
 
-// A function of a module, not of an object. pybind's hold what they are made of.
+// Whether the function belongs to a module and not to an object. pybind11's functions hold their own record.
 static bool is_function_of_module(PyObject* callable) {
   PyObject* const self = PyCFunction_GET_SELF(callable);
   return self == nullptr || PyModule_Check(self) || PyCapsule_CheckExact(self) ||
          std::string_view(Py_TYPE(self)->tp_name).starts_with("pybind11_");
 }
 
-// has_torch_function() and its kin look at the types of what they are given, and at the modes that are on: of tensors
-// of torch's own types and of values, nothing that can change.
+// has_torch_function() and its variants read the types of their arguments and the active modes. The answer is constant
+// for plain tensors and values.
 static bool asks_for_overrides(const CressetCall& call) {
   static const struct {
     PyObject* of_any = private_attribute("torch._C", "_has_torch_function");
@@ -51,8 +51,8 @@ bool Session::is_plain_question(const CressetCall& call) const {
   return definition != nullptr && plain_questions_.count(definition) != 0;
 }
 
-// A function without arguments that is known to look at nothing that can change, and that gave nothing one could look
-// into: all that may be asked about its calls has been asked at this one.
+// Records a function without arguments that reads no mutable state and returns no object to inspect. Later calls of it
+// need no checks.
 void Session::note_question(const CressetCall& call, const PyObject* result) {
   const void* const definition = definition_of_question(call);
   if (definition == nullptr || result == nullptr || !outer_.empty()) return;

@@ -1,4 +1,4 @@
-// What is read of what was there before the call: facts, which later calls are held to.
+// Reads of objects that are older than the call. They become guards on later calls.
 #include <structmember.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ static bool is_generator(PyObject* value) {
   return value != nullptr && (PyGen_CheckExact(value) || PyCoro_CheckExact(value));
 }
 
-// A fact would hold on to a generator, which is another one at each call.
+// A guard would keep a generator alive, and the generator differs at each call.
 bool Session::refuse_generator(PyObject* value, PyObject* container, PyObject* key) {
   if (!is_generator(value) || is_opaque(value)) return false;
   if (container != nullptr && PyGen_CheckExact(value))
@@ -40,7 +40,7 @@ bool Session::are_slots_known(PyObject* object) {
   return is_whole(object) && (!is_snapshot_container(object) || argument_paths_.count(object) != 0);
 }
 
-// What was read of a dictionary stands among the facts: while it is little, it is looked through.
+// Whether the key is read for the first time. A few recorded keys are searched linearly among the guards.
 bool Session::is_listed_first(ObjectRecord& dict, PyObject* key) {
   constexpr size_t kFew = 32;
   if (!dict.listed && facts_->known_of(dict.fact).size() > kFew) list_keys(dict);
@@ -52,7 +52,7 @@ void Session::list_keys(ObjectRecord& dict) {
   for (const auto& [key, _] : facts_->known_of(dict.fact)) seen_.insert({dict.object, key.get()});
 }
 
-// Whether others can be equal to it, and nobody can tell when it dies.
+// Whether other objects can be equal to the key, and its death cannot be observed.
 bool Session::is_value_as_key(PyObject* key) const {
   if (PyTuple_CheckExact(key)) {
     PyObject** const items = PySequence_Fast_ITEMS(key);
@@ -63,8 +63,7 @@ bool Session::is_value_as_key(PyObject* key) const {
          !PyMethod_Check(key) && !is_tensor(key);
 }
 
-// The one among equal keys that was met first: what is known of keys is by their addresses. Not of those that the
-// program's functions compare.
+// The first of several equal keys, because records are keyed by address. Keys which the program compares are excluded.
 PyObject* Session::one_key(PyObject* key) {
   if (PyUnicode_CheckExact(key)) {
     if (PyUnicode_CHECK_INTERNED(key)) return key;
@@ -80,7 +79,7 @@ PyObject* Session::one_key(PyObject* key) {
   return met != nullptr ? met : (PyErr_Clear(), key);
 }
 
-// It is no fact, and will be none.
+// Marks the key as read without a guard.
 void Session::mark_read(PyObject* container, PyObject* key) {
   key = one_key(key);
   list_keys(objects_[container]);
@@ -93,20 +92,20 @@ void Session::read_key(ObjectRecord& record, PyObject* key, PyObject* value) {
     if (asks_program(key)) return read_asked(record, key, value);
     note_key(dict, key, value != nullptr);
   }
-  key = one_key(key);  // a number that varies was pinned when it was hashed
+  key = one_key(key);  // a varying number was specialized when it was hashed
   record.looked = true;
   if (record.whole) return learn(value);
   const bool first = is_first_read(record, key);
   if (is_generator(value) && refuse_generator(value, dict, key)) return;
   learn(value);
-  if (!first || facts_->dict_item(record.fact, dict, key, value)) return;  // which keeps both
+  if (!first || facts_->dict_item(record.fact, dict, key, value)) return;  // the guard keeps both alive
   mark_read(dict, key);
   kept_.push_back(PyRef::borrow(dict));
   kept_.push_back(PyRef::borrow(key));
 }
 
-// A key that the program's functions hashed and compared: they were evaluated, and what they say of it now they say of
-// the same keys again. Later calls find by identity what it led to.
+// A key that functions of the program hashed and compared. They were evaluated, and return the same results for the
+// same keys again. Later calls find the entry by the identity of its key.
 void Session::read_asked(ObjectRecord& record, PyObject* key, PyObject* value) {
   PyObject* const dict = record.object;
   record.looked = true;
@@ -121,7 +120,7 @@ void Session::read_asked(ObjectRecord& record, PyObject* key, PyObject* value) {
   };
   if (value_under(contents, key) != nullptr) return hold(key);
   learn_keys(dict);
-  facts_->whole_list(dict, contents);  // its keys
+  facts_->whole_list(dict, contents);  // guards its keys
   PyObject *there, *held;
   for (Py_ssize_t at = 0; value != nullptr && PyDict_Next(contents, &at, &there, &held);)
     if (held == value) hold(there);
@@ -164,7 +163,7 @@ void Session::read_whole(PyObject* container, int depth) {
   }
   if (PyDict_Check(container)) facts_->whole_dict(record.fact, container, contents.get());
   if (PyDict_Check(container)) learn_keys(container);
-  if (PyODict_Check(container) && PyDict_GET_SIZE(container) > 1)  // its order is its own
+  if (PyODict_Check(container) && PyDict_GET_SIZE(container) > 1)  // an OrderedDict has its own order
     facts_->whole_list(container, contents.get());
   if (PyList_Check(container) || is_deque(container)) facts_->whole_list(container, contents.get());
   if (PyAnySet_Check(container)) facts_->whole_set(container, contents.get());
@@ -192,21 +191,23 @@ void Session::read_instance(ObjectRecord& record, PyObject* name, PyObject* valu
   read_key(*record.names, name, value);
 }
 
-// What C code set when it made the object, of a type of its own.
+// Whether C code set the member at the creation of the object and never changes it.
 static bool never_changes(PyObject* owner, PyObject* member) {
   return Py_IS_TYPE(member, &PyMemberDescr_Type) && !is_heap_type(Py_TYPE(owner)) &&
          (((PyMemberDescrObject*)member)->d_member->flags & READONLY) != 0;
 }
 
-// What a class has, or has not, of which an instance may have its own: no method, which nobody gives to a tensor alone.
+// Whether an instance attribute may hide the class attribute, or its absence. Methods are excluded, since programs do
+// not replace methods of a single tensor.
 static bool may_be_hidden(PyObject* found) { return found == nullptr || Py_TYPE(found)->tp_descr_get == nullptr; }
 
-// Instances of most classes are smaller.
+// A quick test: instances of most classes are smaller.
 static bool is_module_object(PyObject* object) {
   return Py_TYPE(object)->tp_basicsize >= PyModule_Type.tp_basicsize && is_of_module_type(object);
 }
 
-// Whether the function is asked first for every name: of what the instance itself has, it tells nothing yet.
+// Whether the function is the class's __getattribute__. It runs before every lookup, so the read does not depend on the
+// instance's attributes yet.
 static bool is_getattribute(PyObject* owner, PyObject* function) {
   static PyObject* const name = PyUnicode_InternFromString("__getattribute__");
   return PyFunction_Check(function) && _PyType_Lookup(Py_TYPE(owner), name) == function;
@@ -268,13 +269,13 @@ void Session::read_attribute(const CressetAttributeRead& read) {
   }
 }
 
-// A __getattr__ that needed no frame, told of as if it had run.
+// A __getattr__ which the evaluator resolved without a frame. Its reads are recorded as if it had run.
 void Session::read_stores(const CressetAttributeRead& read) {
   if (ObjectRecord* const found = objects_.find(read.found);
       found != nullptr && found->known && !std::exchange(found->function_held, true))
     facts_->classes().function(read.found);
   PyObject* const dict = instance_dict(read.owner);
-  if (dict == nullptr) return;  // it was taken away since
+  if (dict == nullptr) return;  // the dictionary was removed in the meantime
   if (existed(read.owner)) learn(dict);
   ObjectRecord& names = objects_[dict];
   for (Py_ssize_t i = 0; i < read.stores; ++i) {
@@ -286,7 +287,7 @@ void Session::read_stores(const CressetAttributeRead& read) {
   }
 }
 
-// Also what stands there.
+// Also reads the value in the container.
 void Session::read_contains(PyObject* container, PyObject* item, bool found) {
   touch(container);
   ObjectRecord* const record = objects_.find(container);
@@ -296,19 +297,19 @@ void Session::read_contains(PyObject* container, PyObject* item, bool found) {
            PyUnicode_CheckExact(item) ? cresset_eval_item(container, item) : value_under(container, item));
 }
 
-// What a C getter computes: a fact where it gives the same again.
+// The result of a C getter: guarded if a second call returns the same value.
 void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, PyObject* value) {
   const std::string_view text = utf8(name);
   if (is_tensor(owner)) {
     static const std::unordered_set<std::string_view> kOfAutograd = {"grad",    "_grad",    "requires_grad",  "is_leaf",
                                                                      "grad_fn", "_version", "_backward_hooks"};
-    // What no guard speaks of, and no program makes again.
+    // Attributes that no guard covers and no program reproduces.
     static const std::unordered_set<std::string_view> kOfThisOne = {
         "_version", "_base", "_cdata", "output_nr", "retains_grad", "name", "_post_accumulate_grad_hooks"};
     if (kOfThisOne.count(text) != 0 && !is_own_tensor(owner))
       return refuse("reads ." + std::string(text) + " of a tensor that was there before");
     if (argument_tensors_.count(owner) != 0 &&
-        !facts_->is_tied(owner)) {  // whether it requires gradients, and is a leaf, is guarded with it
+        !facts_->is_tied(owner)) {  // requires_grad and is_leaf are guarded with the tensor
       const bool guarded = text == "requires_grad" || text == "is_leaf" || (text == "grad_fn" && value == Py_None);
       if (kOfAutograd.count(text) != 0 && !guarded)
         refuse("reads ." + std::string(text) + " of a tensor among the arguments");
@@ -323,7 +324,7 @@ void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
     if (mark_whole(owner)) facts_->cell(owner, value);
     return;
   }
-  // Facts about the attributes of an object hold it to its class and to its dictionary.
+  // A guard on an attribute of an object requires guards on its class and its dictionary.
   if (text == "__dict__" && value != nullptr && value == instance_dict(owner) &&
       !std::exchange(objects_[owner].dictionary_held, true))
     facts_->classes().dictionary(owner, value);
@@ -337,7 +338,7 @@ void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
   if (same_constant(value, again.get())) facts_->member(owner, found, value);
 }
 
-// A tensor that was there before, asked for its sizes, its type, ...: as a constant of the program it is held to them.
+// Lifts an older tensor to a constant of the program, which guards its sizes, dtype, ...
 void Session::hold_metadata(PyObject* tensor) {
   if (!open() || !existed(tensor) || argument_tensors_.count(tensor) != 0) return;
   const at::Tensor& real = tensor_of(tensor);
@@ -352,7 +353,7 @@ void Session::hold_metadata(PyObject* tensor) {
   }
 }
 
-// Keys that code of the program compares, and items of sets.
+// Guards the keys that program code compares, and the items of sets.
 void Session::learn_keys(PyObject* container) {
   if (PyObject_Size(container) == 0 || !first(container, Py_NotImplemented)) return;
   const std::function<void(PyObject*)> learn_key = [&](PyObject* key) {
@@ -371,13 +372,13 @@ void Session::read_context_variable(PyObject* variable, bool will_change) {
   PyObject* now = nullptr;
   if (PyContextVar_Get(variable, nullptr, &now) < 0) return PyErr_Clear();
   const PyRef value = PyRef::steal(now);
-  if (variables_before_.count(variable) != 0) return;  // it is what this piece has set it to
+  if (variables_before_.count(variable) != 0) return;  // set by this segment
   if (first(variable, Py_None)) facts_->member(variable, Py_None, value.get());
   learn(value.get());
   if (will_change) variables_before_.emplace(variable, value);
 }
 
-// A module that was found in another way than by a name or an attribute.
+// Guards a module which was reached without a name or attribute lookup.
 void Session::adopt_module(PyObject* module) {
   if (existed(module)) return;
   PyObject* const modules = PyImport_GetModuleDict();
@@ -388,7 +389,7 @@ void Session::adopt_module(PyObject* module) {
 
 namespace {
 
-// Whether what is read of it may be other at the next call.
+// Whether a read of the object may return another value at the next call.
 bool can_tell_tales(PyObject* object) {
   if (PyTuple_CheckExact(object) || is_tensor(object) || PyType_Check(object) || PyFrozenSet_CheckExact(object))
     return false;
@@ -397,18 +398,18 @@ bool can_tell_tales(PyObject* object) {
   return is_container(object) || is_heap_type(Py_TYPE(object)) || is_of_module_type(object);
 }
 
-// torch's own code gets objects of the call back from C++ code: hooks, contexts of autograd's functions.
+// torch's own code receives objects of the call from C++ code: hooks, contexts of autograd functions.
 bool is_of_torch(PyCodeObject* code) { return !path_in_torch(code->co_filename).empty(); }
 
 }  // namespace
 
-// Whether the call made it; or nobody can tell.
+// Whether the call created the object. Also true if this cannot be determined.
 bool Session::is_young(PyObject* object) {
   return young_ == nullptr || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || young_->holds(object);
 }
 
-// Objects are taken to be the call's own that no fact led to. Where one is older than the call, it was found in a way
-// that nobody told of, and no later call is held to what is read of it here.
+// Objects without a guard are assumed to be from the call. If such an object is older than the call, a hook missed a
+// read, and later calls would not be guarded on its contents.
 void Session::meet_unknown(PyObject* object) {
   if (object != nullptr && !sums_.empty()) look_at_sum(object);
   if (object == nullptr || !can_tell_tales(object)) return;
@@ -420,20 +421,20 @@ void Session::meet_unknown(PyObject* object) {
   if (changed_unseen_.empty() || changed_unseen_.back().get() != object)
     changed_unseen_.push_back(PyRef::borrow(object));
   if (!refusal_.empty()) return;
-  // What runs when an object dies is no part of the program.
+  // Finalizers are not part of the program.
   for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
     if (a->entered_from_c && a->function != nullptr && !existed(a->function) && !is_young(a->function)) return;
   refuse(std::string("reads a ") + Py_TYPE(object)->tp_name +
          " that was there before, found in a way that is not known");
 }
 
-// An object that the call made: its class may be one that was there before.
+// Reads from an object of the call, whose class may be older.
 void Session::read_of_new(const CressetAttributeRead& read) {
   if (read.place == CRESSET_AT_SUPER) return read_super(read);
   if (read.place == CRESSET_AT_MODULE) return;
   learn_old_class(Py_TYPE(read.owner));
   auto* type = read.place == CRESSET_AT_CLASS ? (PyTypeObject*)read.owner : Py_TYPE(read.owner);
-  if (!existed((PyObject*)type)) {  // a class of the call's own: it may have found it in one that was there before
+  if (!existed((PyObject*)type)) {  // a class of the call: its base may be older
     type = cresset_attribute_holder(&read);
     if (type != nullptr) learn_old_class(type);
   }
@@ -442,7 +443,7 @@ void Session::read_of_new(const CressetAttributeRead& read) {
   learn(read.found);
 }
 
-// A super object is new each time; what it finds is in a class of the MRO of its object's.
+// A super object is new at each use. The value found lies in a class of the object's MRO.
 void Session::read_super(const CressetAttributeRead& read) {
   PyTypeObject* const type = cresset_super_class(read.owner);
   if (type == nullptr || !existed((PyObject*)type)) return;
@@ -462,7 +463,7 @@ bool Session::looks_into_opaque(const CressetAttributeRead& read) {
   return false;
 }
 
-// getattr(owner, name), where only the result is told.
+// getattr(owner, name), reported only with its result.
 void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (!PyUnicode_Check(name)) return;
   touch(owner);
@@ -476,7 +477,7 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
     return learn(found), value == found ? learn(value) : void();
   }
   if (is_thread_local(owner) && first(owner, name)) facts_->member(owner, name, value);
-  if (PyModule_Check(owner)) {  // the value may be the default of getattr(), or the answer of hasattr()
+  if (PyModule_Check(owner)) {  // may be the default of getattr(), or hasattr()'s answer
     PyObject* const own = PyDict_GetItemWithError(PyModule_GetDict(owner), name);
     return read_key(PyModule_GetDict(owner), name, own), own != value ? learn(value) : void();
   }
@@ -500,7 +501,7 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (value == found) learn(value);
 }
 
-// `import name` gave `value`, a module or the package around it.
+// The statement `import name` returned `value`, a module or its package.
 void Session::read_module(PyObject* modules, PyObject* name, PyObject* value) {
   learn(modules);
   if (value == nullptr) return PyDict_Contains(modules, name) == 0 ? read_key(modules, name, nullptr) : void();
@@ -514,7 +515,7 @@ void Session::read_module(PyObject* modules, PyObject* name, PyObject* value) {
   learn(value);
 }
 
-// A defaultdict that was there before and has no such key: reading it is a write.
+// Reading a missing key from an older defaultdict is a write.
 void Session::will_insert(PyObject* dict, PyObject* key) {
   static PyObject* const insert =
       PyDict_GetItemString(type_dict((PyTypeObject*)module_attribute("collections", "defaultdict")), "__missing__");
@@ -543,10 +544,10 @@ void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
   if (!existed(container)) return note_key(container, key, true), meet_unknown(container);
   if (PyDict_Check(container)) {
     const bool has_it = value != nullptr && PyDict_CheckExact(container);
-    return read_key(container, key, has_it ? value : value_under(container, key));  // not what __missing__ gave
+    return read_key(container, key, has_it ? value : value_under(container, key));  // not the result of __missing__
   }
   read_whole(container);
-  if (!PySlice_Check(key)) learn(value);  // a slice is made by reading it
+  if (!PySlice_Check(key)) learn(value);  // reading a slice creates a new object
 }
 
 }  // namespace cresset::frontend

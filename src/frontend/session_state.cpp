@@ -1,5 +1,4 @@
-// What programs look into, of what state holds and is another object at each call; and lists that are added to without
-// being looked into.
+// Inspections of containers in state that differ at each call, and lists which grow without being inspected.
 #include <opcode.h>
 
 #include <algorithm>
@@ -23,14 +22,14 @@ static bool writes_to(const std::vector<Write>& writes, PyObject* object) {
   return std::any_of(writes.begin(), writes.end(), [&](const Write& write) { return write.owner.get() == object; });
 }
 
-// A piece that looked into what was to be handed on is for that very object. One that did not look into plain data is
-// for any.
+// A segment that inspected an opaque container requires this very object. A segment that did not inspect plain data
+// accepts any.
 void Session::note_looks() {
   values_.clear();
   for (const auto& [spec, object, path, measured] : std::exchange(may_be_unlooked_, {})) {
     const bool looked = is_looked_into(object);
     if (spec->kind == ArgSpec::Kind::Opaque) {
-      if (looked && !is_foreign(object) && !PyGen_CheckExact(object))  // into those no piece looks
+      if (looked && !is_foreign(object) && !PyGen_CheckExact(object))  // never inspected: foreign objects, generators
         spec->object = PyRef::borrow(object);
     } else if (!path) {
       spec->looked = looked;
@@ -40,7 +39,7 @@ void Session::note_looks() {
   }
 }
 
-// Whether it starts with all of the other, and goes on.
+// Whether the path lies strictly below the other path.
 static bool leads_into(PyObject* path, PyObject* other) {
   const Py_ssize_t size = PyTuple_GET_SIZE(other);
   if (PyTuple_GET_SIZE(path) <= size) return false;
@@ -55,7 +54,7 @@ PyObject* Session::way_to(PyObject* object) {
   return path;
 }
 
-// list + [item], which does not look into the list: later calls repeat it. Empty for other operations.
+// list + [item] without inspecting the list: later calls repeat the concatenation. Empty for other operations.
 PyRef Session::concatenated(const CressetOperator& op) {
   if (op.kind != CRESSET_OP_BINARY || op.operation != NB_ADD) return {};
   PyObject *const left = op.operands[0], *const right = op.operands[1];
@@ -67,7 +66,7 @@ PyRef Session::concatenated(const CressetOperator& op) {
   return sum;
 }
 
-// It is asked for something: then it is a list like others, and what it consists of was looked into.
+// Turns the concatenation into an ordinary list because it is inspected. Its parts then count as inspected.
 void Session::look_at_sum(PyObject* list) {
   const auto found = sums_.find(list);
   if (found == sums_.end()) return;

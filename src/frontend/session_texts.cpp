@@ -1,4 +1,4 @@
-// Texts that numbers give (texts.h), where operators and C functions meet them.
+// Symbolic strings (texts.h) in operators and C functions.
 #include <algorithm>
 
 #include "frontend/point.h"
@@ -15,7 +15,7 @@ bool compares_text_of_float(const CressetOperator& op) {
   return ends_piece(op.operands[0]) || ends_piece(op.operands[1]);
 }
 
-// What frames hold, and what is in their tuples and dictionaries of arguments: f(*arguments, **names).
+// Replaces a value in a frame, and the items of argument tuples and dictionaries: f(*arguments, **names).
 template <class F>
 PyRef with_items_replaced(PyObject* object, F&& replaced) {
   PyObject *key, *value;
@@ -34,7 +34,7 @@ PyRef with_items_replaced(PyObject* object, F&& replaced) {
 
 }  // namespace
 
-// A comparison with the text of a float, which ends the piece.
+// A comparison with the string of a float, which ends the segment.
 CressetAction Session::look_at_text(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (!compares_text_of_float(op)) return CRESSET_RUN;
   start(activation, op.kind == CRESSET_OP_COMPARE ? Operation::Kind::Compare : Operation::Kind::Contains, op.operation);
@@ -42,7 +42,7 @@ CressetAction Session::look_at_text(CressetActivation* activation, const Cresset
   return look_in_progress(activation, /*of_float=*/true, result);
 }
 
-// The operation in progress, of C code's own, done with what texts say.
+// Performs the operation in progress in C with the plain values of symbolic strings.
 CressetAction Session::look_in_progress(CressetActivation* activation, bool of_float, PyObject** result) {
   Operation operation = in_progress_.kept();
   if (of_float && !capture_->symbolic_numbers) capture_->flush("a look at the text of a float");
@@ -54,7 +54,7 @@ CressetAction Session::look_in_progress(CressetActivation* activation, bool of_f
   return *result = value.release(), CRESSET_RESULT;
 }
 
-// A call that makes a text, or a method of one.
+// A call which creates a string, or a method of a symbolic string.
 CressetAction Session::call_method_of_text(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   const auto read_all_of = [&] {
     for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) read_deep(call.args[i]);
@@ -78,14 +78,15 @@ CressetAction Session::call_method_of_text(CressetActivation* activation, const 
   return look_in_progress(activation, std::any_of(args.begin(), args.end(), ends), result);
 }
 
-// Unless numbers of data stay symbols: what is looked at must be pinned then.
+// Always false if data-dependent numbers stay symbolic, because inspected numbers must then be specialized.
 bool Session::looks_at_text_of_float(const CressetCall& call) const {
   if (capture_->symbolic_numbers) return false;
   const std::vector<Py_ssize_t> looked = texts_looked_at(call);
   return std::any_of(looked.begin(), looked.end(), [&](Py_ssize_t i) { return had_better_end_piece(call.args[i]); });
 }
 
-// Puts the str in the place of texts that a C function looks at, on the stack and in `call`. Whether there were any.
+// Replaces the symbolic strings that a C function inspects by their str, on the stack and in `call`. Returns whether
+// there were any.
 bool Session::look_at_texts(CressetActivation* activation, CressetCall& call) {
   const std::vector<Py_ssize_t> looked = texts_looked_at(call);
   if (looked.empty()) return false;

@@ -1,4 +1,4 @@
-// warnings.warn() in what is captured.
+// warnings.warn() in captured code.
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/special_cases.h"
@@ -10,7 +10,7 @@ static PyObject* warnings_module() {
   return module;
 }
 
-// Whether what warnings are given to is the call's: the list of catch_warnings(record=True), a function of its own.
+// Whether the call itself receives warnings: in the list of catch_warnings(record=True), or by a function of its own.
 bool Session::takes_warnings() {
   const auto is_own = [&](const char* name) {
     PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings_module()), name);
@@ -20,24 +20,24 @@ bool Session::takes_warnings() {
   return is_own("_showwarnmsg_impl") || is_own("showwarning");
 }
 
-// How many of the callers at the end of the tuple are of no frame that is evaluated. Beyond the last: None.
+// The number of trailing callers whose frames are not evaluated. Positions beyond the last caller are None.
 static Py_ssize_t callers_outside(const CressetActivation& activation, PyObject* callers) {
   Py_ssize_t inside = PyTuple_GET_SIZE(callers);
   while (inside != 0 && !is_evaluated(activation, PyTuple_GET_ITEM(callers, inside - 1))) --inside;
   return PyTuple_GET_SIZE(callers) - inside;
 }
 
-// warnings.warn() is done as it is, unseen; later calls warn of the same place, as often as the filters want then; or
-// of who calls them, where it is that. Where the warning is given to the call itself, the piece ends, and it is given
-// by its place.
+// warnings.warn() runs unchanged, without evaluation. Later calls warn at the same code position, subject to the
+// filters at which time. If the position is a caller of the compiled function, they warn at their own caller. If the
+// call itself receives the warning, the segment ends and the warning is issued by its position.
 CressetAction Session::log_warning(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   in_progress_.end();
   const PyRef helpers = import_module("cresset._capture_patches");
   const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
   const PyRef found =
       PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
-  if (!found) return PyErr_Clear(), CRESSET_NATIVE;  // the call itself says what is wrong with it
-  constexpr Py_ssize_t kMessage = 1, kCategory = 2, kCallers = 6, kPrefixes = 7;  // behind the registry
+  if (!found) return PyErr_Clear(), CRESSET_NATIVE;                               // the call itself raises the error
+  constexpr Py_ssize_t kMessage = 1, kCategory = 2, kCallers = 6, kPrefixes = 7;  // after the registry
   const Py_ssize_t outside = callers_outside(*activation, PyTuple_GET_ITEM(found.get(), kCallers));
   const auto part = [&](Py_ssize_t i) { return PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)); };
   const bool is_given = takes_warnings();

@@ -1,4 +1,4 @@
-// Weak references, of a program that may be told when an object dies: a capture holds on to what it has seen.
+// Weak references, and programs that observe the death of objects: a capture keeps objects alive which it has met.
 
 #include "frontend/deaths.h"
 #include "frontend/dict_keys.h"
@@ -12,7 +12,7 @@
 namespace cresset::frontend {
 
 void Session::read_weakref(PyObject* reference, PyObject* result) {
-  if (!existed(reference) || argument_path(reference) != nullptr) return;  // among the arguments: a part of it
+  if (!existed(reference) || argument_path(reference) != nullptr) return;  // among the arguments it is a part of them
   if (first(reference, Py_None))
     facts_->member(reference, Py_None, checked(PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(reference))).get());
   learn(result);
@@ -31,8 +31,8 @@ bool is_watched_weakly(PyObject* object) {
 
 namespace {
 
-// Of a call that makes a weak reference: what to, where the reference tells by more than its own call that it died (a
-// proxy, a callback). Borrowed; nullptr: of other calls.
+// For a call that creates a weak reference: the target, if the reference reports its death without being called (a
+// proxy, a callback). Borrowed; nullptr for other calls.
 PyObject* told_of(const CressetCall& call) {
   static PyObject* const proxy = module_attribute("_weakref", "proxy");
   const bool by_new = is_c_function(call.callable) && call.nargs > 1 &&
@@ -46,7 +46,7 @@ PyObject* told_of(const CressetCall& call) {
   return tells ? call.args[first] : nullptr;
 }
 
-// Whether the program notices when the object dies: by its class, or a weak reference.
+// Whether the program observes the death of the object, through its class or a weak reference.
 bool tells(PyObject* object) {
   if (object == nullptr || is_tensor(object) || !may_be_watched(object)) return false;
   static PyObject* const finalizer = PyUnicode_InternFromString("__del__");
@@ -55,7 +55,7 @@ bool tells(PyObject* object) {
   return is_watched_weakly(object);
 }
 
-// What stands where something is about to be written. Borrowed, or nullptr.
+// The value which a write replaces. Borrowed, or nullptr.
 PyObject* held_before(const CressetWrite& write) {
   PyObject* const owner = write.owner;
   PyObject* found = nullptr;
@@ -68,7 +68,7 @@ PyObject* held_before(const CressetWrite& write) {
     if (PyDict_Check(owner)) found = PyDict_GetItemWithError(owner, write.key);
   } else if (write.kind == CRESSET_WRITE_ATTRIBUTE && !PyType_Check(owner)) {
     const PyRef held = held_attribute(owner, write.key);
-    if (held && Py_REFCNT(held.get()) > 1) found = held.get();  // the owner has it, too; p.data is made when it is read
+    if (held && Py_REFCNT(held.get()) > 1) found = held.get();  // the owner holds it too; p.data is created by the read
   }
   PyErr_Clear();
   return found;
@@ -89,17 +89,16 @@ bool holds_one_that_tells(PyObject* container) {
 
 }  // namespace
 
-// Whether the write, or the method, may let go of an object of which somebody notices that it dies: the capture would
-// hold it.
+// Whether the write or method may release an object whose death is observed, while the capture keeps it alive.
 bool Session::may_end_a_life(const CressetWrite& write) {
   dying_ = nullptr;
   if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner) && asks_program(write.key))
-    return existed(write.owner) && holds_one_that_tells(write.owner);  // without a question to the program
+    return existed(write.owner) && holds_one_that_tells(write.owner);  // avoids calling the program for the key
   dying_ = existed(write.owner) ? held_before(write) : nullptr;
   return tells(dying_);
 }
 bool Session::may_end_a_life(const CCall& what) {
-  dying_ = nullptr;  // one of several
+  dying_ = nullptr;  // several candidates
   static const std::unordered_set<std::string_view> kTake = {
       "pop",        "clear",  "remove",      "popitem",           "popleft",
       "discard",    "update", "__delitem__", "difference_update", "intersection_update",
@@ -107,8 +106,8 @@ bool Session::may_end_a_life(const CCall& what) {
   return what.self != nullptr && existed(what.self) && kTake.count(what.name) != 0 && holds_one_that_tells(what.self);
 }
 
-// Whether the call asks for an object that only the capture keeps alive, or has somebody told when one dies that was
-// there before.
+// Whether the call asks for an object that only the capture keeps alive, or registers an observer for the death of an
+// older object.
 bool Session::watches_death(const CCall& what, const CressetCall& call) {
   const bool by_name = what.self != nullptr && std::string_view(what.name) == "__call__";
   PyObject* const called = by_name ? what.self : call.callable;

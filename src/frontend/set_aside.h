@@ -1,4 +1,4 @@
-// The pending Python exception, and the evaluation of frames, set aside while other code runs.
+// Saves the pending Python exception, and the evaluation of frames, while other code runs.
 #pragma once
 
 #include "frontend/eval/hooks.h"
@@ -13,7 +13,7 @@ class SetAside {
   SetAside(const SetAside&) = delete;
   void remove_symbols() {
     PyErr_NormalizeException(&type_, &value_, &trace_);
-    without_symbols(PyRef::borrow(value_));  // in its notes, too, and in what it was raised for
+    without_symbols(PyRef::borrow(value_));  // also in its notes and in its cause
     auto* exception = (PyBaseExceptionObject*)value_;
     PyRef args = with_plain_names(PyRef::borrow(exception->args));
     if (args.get() == exception->args) return;
@@ -25,7 +25,7 @@ class SetAside {
   PyObject *type_, *value_, *trace_;
 };
 
-// Likewise for longer: taken from what is pending, given back by restore() or dropped.
+// A pending error saved for longer: restore() makes it pending again, or it is dropped.
 class PendingError {
  public:
   PendingError() {
@@ -33,7 +33,7 @@ class PendingError {
     PyErr_Fetch(&type, &value, &trace);
     type_ = PyRef::steal(type), value_ = PyRef::steal(value), trace_ = PyRef::steal(trace);
   }
-  PyRef normalized() {  // the exception, with its traceback; the error is dropped
+  PyRef normalized() {  // the exception with its traceback; clears the saved error
     PyObject *type = type_.release(), *value = value_.release(), *trace = trace_.release();
     PyErr_NormalizeException(&type, &value, &trace);
     if (trace != nullptr) PyException_SetTraceback(value, trace);
@@ -47,7 +47,7 @@ class PendingError {
   PyRef type_, value_, trace_;
 };
 
-// What runs in Python meanwhile is no part of the program.
+// Python code which runs during its lifetime is not part of the program.
 struct NotEvaluated {
   NotEvaluated() { cresset_eval_pause(); }
   ~NotEvaluated() { cresset_eval_unpause(); }

@@ -24,7 +24,7 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   PyRef python = PyRef::steal(THPVariable_Wrap(tensor));
   if (!python) return PyErr_Clear(), std::nullopt;
   static PyObject* const name = PyUnicode_InternFromString("_wrapped_number");
-  PyObject* found = nullptr;  // of most there is none, which is no error that somebody reads
+  PyObject* found = nullptr;  // most tensors lack it: avoid creating an unread error
 #if PY_VERSION_HEX >= 0x030D0000
   if (PyObject_GetOptionalAttr(python.get(), name, &found) < 0) PyErr_Clear();
 #else
@@ -39,7 +39,7 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
-// Those classes of torch._ops: what is found under their names is the library's, whoever looks first.
+// Classes of torch._ops with lazily bound attributes. The library's attributes are the same for every first reader.
 static bool find_binders() {
   const PyRef ops = import_module("torch._ops"),
               caches = PyRef::borrow(module_attribute("functools", "cached_property"));

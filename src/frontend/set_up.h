@@ -1,4 +1,4 @@
-// What the first capture of a process puts in place.
+// Initialization at the first capture of a process.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,12 +7,12 @@
 
 namespace cresset::frontend {
 
-// The capture kernels on torch's operators; once a process, counted apart from what a capture takes (ms_setup). Needs
-// the GIL.
+// Installs the capture kernels for torch's operators, once per process. The time is counted apart from capture time
+// (ms_setup). Needs the GIL.
 void set_up_capturing();
 
-// The number that a tensor stands for: torch's argument parser turns a symbolic one that is given for a tensor into a
-// tensor with the attribute _wrapped_number; the tensor's own contents mean nothing.
+// The symbolic number behind a tensor. torch's argument parser converts a symbolic number in place of a tensor into a
+// tensor with the attribute _wrapped_number, whose contents are meaningless.
 std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor);
 
 }  // namespace cresset::frontend

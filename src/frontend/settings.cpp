@@ -9,7 +9,7 @@
 namespace cresset::frontend {
 namespace {
 
-// Of torch._C; those that a version has not are passed over.
+// Functions of torch._C; names missing in this version are skipped.
 constexpr const char* kAsked[] = {"_get_float32_matmul_precision",
                                   "_get_fp32_precision_getter",
                                   "_get_mkldnn_enabled",
@@ -79,7 +79,7 @@ constexpr const char* kMade[] = {"_set_float32_matmul_precision",
                                  "_set_check_sparse_tensor_invariants",
                                  "set_anomaly_enabled"};
 
-// Kept for good.
+// Kept for the whole process.
 const std::unordered_map<PyObject*, Setting>& table() {
   static const auto& known = *[] {
     auto* const out = new std::unordered_map<PyObject*, Setting>;
@@ -93,7 +93,7 @@ const std::unordered_map<PyObject*, Setting>& table() {
     const PyRef autograd = import_module("torch._C._autograd");
     for (const char* name : {"_profiler_enabled", "_saved_tensors_hooks_is_enabled"})
       add(autograd.get(), name, Setting::Asked);
-    // Of CPython: how deep recursion may go, which thread this is, which classes were registered with abstract ones.
+    // CPython settings: recursion limit, identity of the thread, registrations of abstract classes.
     const PyRef sys = import_module("sys"), thread = import_module("_thread"), abc = import_module("_abc");
     add(sys.get(), "getrecursionlimit", Setting::Asked);
     for (const char* name : {"get_ident", "get_native_id"}) add(thread.get(), name, Setting::Asked);
@@ -107,7 +107,8 @@ bool is_plain(PyObject* value) {
   return PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyUnicode_CheckExact(value);
 }
 
-// What keeps a `__repr__` from calling itself, in reprlib and dataclasses, asks which thread it is in. Whichever it is.
+// Decorators in reprlib and dataclasses use the thread's identity against recursion of `__repr__`. Any identity is
+// acceptable.
 bool is_of_repr(const CressetActivation* activation) {
   if (activation == nullptr) return false;
   const std::string_view name = utf8(activation->code->co_qualname, "");
@@ -126,7 +127,7 @@ void each_setting(const std::function<void(PyObject*)>& f) {
   for (const auto& [function, _] : table()) f(function);
 }
 
-// Once the piece has made one, what it asks is what it has made.
+// After the segment has changed a setting, queries return the segment's own value and need no guard.
 CressetAction Session::use_setting(const CressetCall& call, PyObject** result) {
   static PyObject* const any = import_module("torch._C").release();
   in_progress_.end();

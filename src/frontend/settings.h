@@ -1,6 +1,6 @@
-// Settings of the process and of the thread that torch's C functions ask for and make: how many threads there are,
-// which libraries and precisions may be used. Where a program asks, the answer is a guard; what it makes is made again
-// by each call. The modes that change what operators mean are TorchState's.
+// Process and thread settings which torch's C functions query and set: the number of threads, the permitted libraries
+// and precisions. A query becomes a guard on the answer; each call repeats the setting. The modes which change the
+// meaning of operators belong to TorchState.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,6 @@ namespace cresset::frontend {
 
 enum class Setting : uint8_t { None, Asked, Made };
 Setting setting_of(PyObject* callable);
-void each_setting(const std::function<void(PyObject*)>& f);  // the functions that ask for one, or make one
+void each_setting(const std::function<void(PyObject*)>& f);  // the functions which query or set a setting
 
 }  // namespace cresset::frontend

@@ -29,7 +29,7 @@ std::string text_of(PyObject* object, const char* attribute) {
   return text != nullptr ? text : "";
 }
 
-// A bound method's function, a module's forward, ...: the code that runs.
+// The code which finally runs: of a bound method's function, of a module's forward, ...
 PyRef code_of(PyObject* function) {
   PyRef inner = PyRef::steal(PyObject_GetAttrString(function, "__self__"));
   PyErr_Clear();
@@ -58,7 +58,7 @@ std::string file_for(PyObject* function) {
 
 sym::Profile read_profile(const std::string& path) { return sym::Profile::from_text(read_file(path).value_or("")); }
 
-// Calls f(source, value) for each dimension of each tensor of a call, and for each number: floats as their bits.
+// Calls f(source, value) for each dimension of each tensor of a call, and for each number. Floats are passed as bits.
 template <class F>
 class Visit {
  public:
@@ -93,7 +93,7 @@ class Visit {
 
 bool is_size(const std::string& source) { return source.ends_with(")") && source.find(".size(") != std::string::npos; }
 
-// Holds the file against other processes.
+// Locks the file against other processes.
 class FileLock {
  public:
   explicit FileLock(const std::string& path)
@@ -131,7 +131,7 @@ void ShapeProfile::add_varying(std::vector<std::string>& paths) const {
 
 void ShapeProfile::mark_static(const std::string& tensor, std::vector<bridge::DimMark>& marks) const {
   for (size_t d = 0; d < marks.size(); ++d) {
-    if (marks[d].policy != sym::Policy::Dynamic) continue;  // the user's word comes first
+    if (marks[d].policy != sym::Policy::Dynamic) continue;  // marks of the user take precedence
     if (!profile_.wants_symbol(c10::str(tensor, ".size(", d, ")"))) marks[d].policy = sym::Policy::Static;
   }
 }

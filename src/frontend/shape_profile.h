@@ -1,7 +1,7 @@
-// The profile of one function's sizes (sym/profile.h), kept in a file that processes share.
+// The profile of a function's sizes (sym/profile.h), in a file which processes share.
 //
-// The file lies in the folder `profiles` of the cache folder, under a name made of the function's module, qualified
-// name and bytecode: not of paths or line numbers, so that a folder of profiles can be shipped to another machine.
+// The file lies in the folder `profiles` of the cache folder. Its name depends on the function's module, qualified name
+// and bytecode, and not on paths or line numbers. A folder of profiles can therefore be shipped to another machine.
 #pragma once
 
 #include <Python.h>
@@ -16,20 +16,20 @@ namespace cresset::frontend {
 
 class ShapeProfile {
  public:
-  // Reads what earlier runs left.
+  // Reads the profiles of earlier runs.
   explicit ShapeProfile(PyObject* function);
 
-  // Paths of ints and floats that are to be symbols from the first call on, added to those that are known.
+  // Adds the paths of ints and floats which are symbols from the first call on.
   void add_varying(std::vector<std::string>& paths) const;
-  // The sizes and numbers of a call for which something is compiled.
+  // Records the sizes and numbers of a call which compiles.
   void observe(const ArgSpec& args, const ArgSpec& kwargs, const CallLeaves& leaves);
-  // "auto": what did not vary is static.
+  // Mode "auto": sizes which have not varied are static.
   void mark_static(const std::string& tensor, std::vector<bridge::DimMark>& marks) const;
-  // After a capture: sizes that were symbols and got one value.
+  // Called after a capture: records symbols which were specialized.
   void note_outcome(sym::ShapeEnv& env);
-  // Likewise of floats: those that a program looked at.
+  // Records the floats which the program inspected.
   void note_floats(const ArgSpec& args);
-  // Merges with the file as it is now.
+  // Merges with the current file.
   void save();
 
  private:

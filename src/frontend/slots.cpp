@@ -29,7 +29,7 @@ std::vector<PyObject*> slots_of(const PyTypeObject* type) {
 
 bool adds_only_dict_and_slots(const PyTypeObject* type, const PyTypeObject* base) {
   if (!is_heap_type(type) || type->tp_itemsize != 0 || !derives_in_python(type, base)) return false;
-  // From CPython 3.11 on a dictionary, from 3.12 on a list of references may lie before the object.
+  // The dictionary may lie before the object from CPython 3.11 on, and the weak reference list from 3.12 on.
   const auto pointers = static_cast<Py_ssize_t>(slots_of(type).size()) +
                         (type->tp_dictoffset > 0 && base->tp_dictoffset == 0) +
                         (type->tp_weaklistoffset > 0 && base->tp_weaklistoffset == 0);

@@ -1,4 +1,4 @@
-// Containers that a call may find changed: what it does to them is told from what they held before.
+// Containers which a call may modify: the modifications are recorded relative to their earlier contents.
 #pragma once
 
 #include "frontend/c_functions.h"

@@ -10,8 +10,8 @@
 namespace cresset::frontend {
 namespace {
 
-// linecache.cache[file] is (size, mtime, lines, full name), or a tuple of one while nobody has looked. It is read as it
-// stands: linecache's own functions are Python, which a capture would take for the program's.
+// linecache.cache[file] is (size, mtime, lines, full name), or a tuple of length 1 before the first lookup. The cache
+// is read directly, because a capture would treat linecache's Python functions as the program's.
 PyObject* cached_lines(const std::string& file) {
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* linecache = PyDict_GetItemString(modules, "linecache");

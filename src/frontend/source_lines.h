@@ -1,9 +1,9 @@
-// Lines of programs that are in no file (notebooks, texts that were compiled), as Python's linecache has them.
+// Source lines of programs without a file (notebooks, compiled strings), from Python's linecache.
 #pragma once
 
 namespace cresset::frontend {
 
-// Printed graphs show the lines of Python programs from then on.
+// From then on, printed graphs show the lines of Python programs.
 void install_source_lines();
 
 }  // namespace cresset::frontend

@@ -13,7 +13,7 @@ using sym::ExprId;
 
 const SymNode* symbolic(PyObject* number) { return dynamic_cast<const SymNode*>(node_of(number).get()); }
 
-// The size that an argument of expand() asks for: an expression, or nothing for -1, which keeps what is there.
+// The size requested by an argument of expand(): an expression, or `kept` for -1.
 struct Asked {
   bool known = false, kept = false;
   ExprId size;
@@ -33,8 +33,8 @@ Asked asked_size(PyObject* number, const SymNode& condition) {
   return {true, false, node->expr()};
 }
 
-// Whether expanding to these sizes changes nothing when the condition does not hold: each stays, or 1 becomes a size
-// that is 1 then.
+// Whether expanding to these sizes has no effect when the condition is false: each size stays, or a size of 1 is
+// expanded to a size that is then 1.
 bool is_view_of_itself(const SymNode& condition, const graph::TensorType& type, const std::vector<PyObject*>& sizes) {
   sym::ShapeEnv& env = *condition.env();
   sym::ExprPool& pool = env.pool();

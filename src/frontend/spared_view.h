@@ -1,5 +1,5 @@
-// Branches on sizes that decide nothing: `if n != 1: x = x.expand(n, -1)`, where x has one row. A program that expands
-// to one row has the values of one that does not, so both outcomes are the general one's, and no guard is needed.
+// Branches on sizes which need no guard: `if n != 1: x = x.expand(n, -1)`, where x has a single row. Expanding to a
+// single row does not change the values. The general branch is therefore correct for both outcomes.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 namespace cresset::frontend {
 
-// Does what the arm of the jump in progress would do, when the arm is such a view under the symbolic condition's
-// contrary: the jump is then to be taken. False otherwise, with nothing done.
-// existed: whether an object is older than the call; such a one is the caller's, and may be compared with what it gets.
+// Executes the arm of the jump in progress when the arm is a view of this kind under the negated symbolic condition.
+// Returns true if the jump is then taken; otherwise false, without a side effect. existed: whether an object is older
+// than the call. An older object belongs to the caller, who may compare its identity with the result's.
 bool do_spared_view(CressetActivation* activation, PyObject* condition, const std::function<bool(PyObject*)>& existed);
 
 }  // namespace cresset::frontend

@@ -12,13 +12,13 @@ namespace {
 
 using Table = AddressTable<const void*, uint8_t>;
 
-// Under the GIL: functions, and definitions of methods.
+// Functions and definitions of methods, under the GIL.
 Table& special_calls() {
   static auto& known = *new Table;
   return known;
 }
 
-// Kept for good; none where this version has no such function.
+// Adds a function for the whole process, if it exists in this version.
 void add(PyObject* owner, const char* name, uint8_t what) {
   PyRef found = PyRef::steal(PyObject_GetAttrString(owner, name));
   if (!found) return PyErr_Clear();
@@ -45,7 +45,7 @@ bool add_all() {
   return true;
 }
 
-// Of numbers and texts: methods of these say NotImplemented, or raise, of what stands for one.
+// Types of numbers and strings, whose methods return NotImplemented or raise for symbolic operands.
 bool is_of_values(const PyTypeObject* type) {
   static const std::array<const PyTypeObject*, 6> types{&PyLong_Type,    &PyFloat_Type,   &PyBool_Type,
                                                         &PyComplex_Type, &PyUnicode_Type, &PyBytes_Type};
@@ -74,7 +74,7 @@ uint8_t special_call(PyObject* callable) {
   }
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type))
     return is_of_values(PyDescr_TYPE(callable)) ? uint8_t{kAnyCall} : noted(((PyMethodDescrObject*)callable)->d_method);
-  // object().__getattribute__, which texts.h knows, and other slots of objects that are no values.
+  // Slots of non-value objects, such as object().__getattribute__, which texts.h handles.
   if (!is_method_wrapper(callable)) return kAnyCall;
   const MethodWrapper parts = take_apart_wrapper(callable);
   const bool of_value = is_of_values(PyDescr_TYPE(parts.descriptor)) || PyLong_Check(parts.self) ||

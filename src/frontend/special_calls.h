@@ -1,5 +1,5 @@
-// Which C functions the special cases of calls are about, by identity: nobody asks them about the others, which most
-// calls are of.
+// The C functions which the special cases of calls handle, by identity. Most calls are of other functions and skip the
+// special cases.
 #pragma once
 
 #include <Python.h>
@@ -10,18 +10,18 @@
 
 namespace cresset::frontend {
 
-// What a special case asks of the callable itself.
+// The property of the callable for which special cases exist.
 enum SpecialCall : uint8_t {
-  kOrdinaryCall = 0,    // a function of a module or of torch, or a method of a C class, that no special case is about
+  kOrdinaryCall = 0,    // a module or torch function, or a method of a C class, without a special case
   kAsksType = 1,        // isinstance()
-  kNamesAttribute = 2,  // getattr() and its kin: looked at with their names
-  kAnyCall = 0xFF,  // evaluated otherwise (equivalents.h), or of texts, numbers, layouts, frames; or of unknown kind
+  kNamesAttribute = 2,  // getattr() and related functions: checked together with the attribute names
+  kAnyCall = 0xFF,      // has a polyfill (equivalents.h), or handles strings, numbers, layouts, frames; unknown kind
 };
 uint8_t special_call(PyObject* callable);
-// What is evaluated in the place of calls, by the original: for good. Likewise of the definition of a method.
+// Registers the original of a polyfilled call for the whole process; also for the definition of a method.
 void note_special_call(const void* original);
 
-// isinstance() of a symbolic number or of a tensor, and its kin: answered as of plain ones, where they are about such.
+// Answers isinstance() and related functions for symbolic numbers and tensors as for plain objects.
 CressetAction ask_type(const CressetCall& call, PyObject** result);
 
 }  // namespace cresset::frontend

@@ -41,15 +41,15 @@ bool operators_call_python() {
          !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
-// Whether an int and this scalar give the same whole number as two ints do.
+// Whether the operator on this scalar and an int has the same integer result as on two ints.
 static bool is_as_int(PyObject* scalar, const CressetOperator& op) {
   if (!is_numpy_int64(scalar)) return false;
   return op.kind == CRESSET_OP_COMPARE || (op.operation != NB_TRUE_DIVIDE && op.operation != NB_INPLACE_TRUE_DIVIDE &&
                                            op.operation != NB_POWER && op.operation != NB_INPLACE_POWER);
 }
 
-// The one that is numpy's, of an int of numpy's that is symbolic and another number, where a float of numpy's comes of
-// them; nullptr for others.
+// For an operator on a symbolic numpy integer and another number with a numpy float as its result: the numpy operand.
+// nullptr for other operators.
 static PyObject* in_float_of_numpy(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if (op.kind != CRESSET_OP_BINARY || right == nullptr) return nullptr;
@@ -134,14 +134,14 @@ bool is_own(const at::Tensor& tensor) {
       {c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper});
   if (tensor.key_set().has_any(kTransforms)) return true;
   const bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
-  return trace != nullptr && trace == tensor.unsafeGetTensorImpl();  // a guest has another one that stands in for it
+  return trace != nullptr && trace == tensor.unsafeGetTensorImpl();  // an input proxy has a separate proxy tensor
 }
 
 using torch::autograd::Node;
 
 thread_local uint64_t first_node = 0;
 
-// Calls visit(node) for the nodes that lead to the tensor, and for those behind each of which it says so.
+// Calls visit(node) for the nodes in the tensor's autograd graph, and continues behind a node if visit returns true.
 template <class Visit>
 void walk(const std::vector<Node*>& from, Visit&& visit) {
   std::unordered_set<const Node*> seen;
@@ -163,7 +163,7 @@ Node* node_of_gradient(PyObject* tensor) {
   return torch::autograd::impl::gradient_edge(tensor_of(tensor)).function.get();
 }
 
-// Whether a leaf that the tensors were computed from was there before.
+// Whether the tensors were computed from a leaf that is older than the call.
 bool lead_to_others(const std::vector<Node*>& roots) {
   bool found = false;
   walk(roots, [&](Node* node) {
@@ -174,8 +174,8 @@ bool lead_to_others(const std::vector<Node*>& roots) {
   return found;
 }
 
-// Whether a derivative by the inputs goes through what was computed before the piece began: its nodes keep what is
-// other in each call. Leaves have the highest number.
+// Whether the derivative by the inputs uses nodes from before the segment, whose saved values differ at each call.
+// Leaves have the maximal sequence number.
 bool go_through_others(const std::vector<Node*>& roots, const std::vector<Node*>& inputs) {
   const auto is_input = [&](Node* node) { return is_among(inputs, node); };
   std::vector<Node*> others;
@@ -206,7 +206,7 @@ std::vector<Node*> nodes_of(PyObject* tensors) {
   return out;
 }
 
-// Of the engine's run_backward().
+// Whether run_backward() affects tensors outside of the call.
 bool differentiates_others(const CressetCall& call) {
   PyObject* const roots = argument_of_engine(call, 0, "tensors");
   if (roots == nullptr || !PyTuple_Check(roots)) return true;
@@ -231,7 +231,7 @@ bool reads_memory_of_outsider(const CCall& what) {
   if (what.self == nullptr || !is_tensor(what.self)) return false;
   const at::Tensor& tensor = tensor_of(what.self);
   if (tensor.defined() && bridge::TraceTensor::from(tensor) != nullptr)
-    // numpy() asks a trace tensor for its sizes first, which would pin them.
+    // numpy() first asks a proxy tensor for its sizes, which would specialize them.
     return std::strcmp(what.name, "numpy") == 0 || std::strcmp(what.name, "storage_offset") == 0;
   const std::string_view name = what.name;
   return name == "storage_offset" || (tensor.defined() && kReaders.count(name) != 0);
@@ -246,7 +246,7 @@ bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {
 
 void begin_own_nodes() { first_node = at::sequence_number::peek(); }
 
-// Releases of torch keep nodes by one kind of pointer or another.
+// torch releases differ in the pointer type which holds the node.
 template <class Pointer>
 static const torch::autograd::Node* node_in(const Pointer& pointer) {
   if constexpr (requires { pointer.expired(); })
@@ -255,7 +255,7 @@ static const torch::autograd::Node* node_in(const Pointer& pointer) {
     return pointer.get();
 }
 
-// Leaves have the highest number.
+// Leaves have the maximal sequence number.
 bool is_hook_of_own_node(const CCall& what) {
   if (what.self == nullptr || std::string_view(what.name) != "register_hook") return false;
   static PyObject* const of_python = private_attribute("torch._C", "_FunctionBase");
@@ -268,7 +268,7 @@ bool is_hook_of_own_node(const CCall& what) {
          node->thread_id() == at::RecordFunction::currentThreadId();
 }
 
-// Of the compiler's own module, which takes them as they are.
+// Functions of cresset's own module accept symbolic numbers.
 static bool is_ours(PyObject* c_function) {
   return std::string_view(utf8(((PyCFunctionObject*)c_function)->m_module, "")).starts_with("cresset");
 }
@@ -282,7 +282,7 @@ bool is_float_list(const c10::TypePtr& type) {
   return list != nullptr && list->getElementType()->kind() == c10::TypeKind::FloatType;
 }
 
-// Which arguments of torch's operators of this name are lists of floats, as bits.
+// A bit mask of the arguments that are lists of floats in torch's operators with this name.
 uint32_t read_float_lists(std::string_view name) {
   uint32_t out = 0;
   for (const c10::OperatorHandle& op : bridge::overloads_of(fmt::format("aten::{}", name))) {
@@ -301,13 +301,14 @@ uint32_t float_lists_of(const char* name) {
   return it->second;
 }
 
-// What torch.ops holds: its arguments are read by other code than those of torch's functions.
+// Whether the function is from torch.ops, whose arguments are parsed by other code than those of torch's functions.
 bool is_of_torch_ops(PyObject* function) {
   PyObject* self = PyCFunction_GET_SELF(function);
   return self != nullptr && (PyCapsule_CheckExact(self) || std::strstr(Py_TYPE(self)->tp_name, "pybind11") != nullptr);
 }
 
-// Whether the pending error says that one int was given for a list of them, and was symbolic: nothing was done then.
+// Whether the pending error reports an int in place of a list of ints, caused by a symbolic int. The call has had no
+// side effect then.
 bool wanted_ints() {
   if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return false;
   PyObject *type, *value, *trace;
@@ -337,7 +338,7 @@ PyRef as_floats(PyObject* numbers) {
 
 }  // namespace
 
-// torch._foreach_mul_(tensors, numbers): torch's reading of such lists takes plain floats.
+// torch._foreach_mul_(tensors, numbers): torch parses these lists as plain floats.
 static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name) {
   const Py_ssize_t named = cresset_count_named(&call);
   const auto holds_symfloat = [](PyObject* arg) { return any_item(arg, is_symfloat); };
@@ -351,7 +352,7 @@ static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name)
   return checked(PyObject_Vectorcall(each, args.data(), static_cast<size_t>(call.nargs) + 1, call.kwnames));
 }
 
-// Whether a number of a capture may be among the arguments, or in one that holds others.
+// Whether the arguments may contain a symbolic number, directly or in containers.
 static bool may_take_symbols(const CressetCall& call) {
   const auto may_be_one = [](PyObject* object) { return may_be_symbolic(object) && !is_exact_tensor(object); };
   return any_among(call.args, call.args + cresset_count_arguments(&call), [&](PyObject* arg) {
@@ -442,7 +443,7 @@ PyRef of_plain_text(const CressetOperator& op) {
   return checked(PyNumber_Remainder(text, without_symbols(PyRef::borrow(values)).get()));
 }
 
-// operator.methodcaller("__add__", n)(2): the number is in the caller.
+// operator.methodcaller("__add__", n)(2): the caller object holds the number.
 static PyRef by_plain_method_caller(const CressetCall& call) {
   static auto* const type = (PyTypeObject*)module_attribute("operator", "methodcaller");
   if (!Py_IS_TYPE(call.callable, type) || call.nargs != 1 || call.kwnames != nullptr) return {};
@@ -491,7 +492,7 @@ PyRef with_plain_numbers(const CressetCall& call) {
   return checked(PyObject_Vectorcall(call.callable, args.data(), args.size(), nullptr));
 }
 
-// Whether no code of the program's runs in the call: it may be called once more.
+// Whether the call runs no code of the program, so that it can be repeated.
 static bool is_all_in_c(const CressetCall& call, Py_ssize_t count) {
   PyObject* const callable = call.callable;
   if (PyType_Check(callable)) {
@@ -514,7 +515,7 @@ PlainArguments::PlainArguments(const CressetCall& call) {
   const Py_ssize_t count = cresset_count_arguments(&call);
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyRef arg = PyRef::borrow(call.args[i]);
-    if (PyList_CheckExact(arg.get()) && is_or_holds_symbolic(arg.get()))  // the program's list stays what it is
+    if (PyList_CheckExact(arg.get()) && is_or_holds_symbolic(arg.get()))  // the program's list is not changed
       arg = checked(PySequence_List(without_symbols(checked(PySequence_Tuple(arg.get()))).get()));
     else if (is_or_holds_symbolic(arg.get()))
       arg = without_symbols(std::move(arg));

@@ -16,16 +16,16 @@
 namespace cresset::frontend {
 namespace {
 
-// In the place of an item that is an input of the program.
+// A placeholder for an item which is an input of the program.
 PyObject* any_input() {
   static PyObject* const mark = PyObject_CallNoArgs((PyObject*)&PyBaseObject_Type);
   return mark;
 }
 
-// By C code alone. An empty ref when there is none.
+// Reads a member by C code alone. Empty when it is missing.
 PyRef member_of(PyObject* owner, PyObject* by) {
   PyObject* got = nullptr;
-  if (PyWeakref_CheckRef(owner) && by == Py_None)  // where it points to: it may not be held
+  if (PyWeakref_CheckRef(owner) && by == Py_None)  // the address of the target, which must not be kept alive
     got = PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(owner));
   else if (PyTuple_CheckExact(by))
     got = PyObject_CallObject(owner, by);
@@ -39,7 +39,7 @@ PyRef member_of(PyObject* owner, PyObject* by) {
   return PyRef::steal(got);
 }
 
-// Where an object keeps what the descriptor gives; nullptr when that is not one reference.
+// The place in the object where the descriptor's value is stored; nullptr if it is not a single reference.
 PyObject* const* slot_of(PyObject* owner, PyObject* by) {
   if (!Py_IS_TYPE(by, &PyMemberDescr_Type)) return nullptr;
   const PyMemberDef* member = ((PyMemberDescrObject*)by)->d_member;
@@ -47,7 +47,7 @@ PyObject* const* slot_of(PyObject* owner, PyObject* by) {
   return (PyObject* const*)((const char*)owner + member->offset);
 }
 
-// Of a set; 0 when it holds none. In no order, since equal sets may have others.
+// A hash of the number types in a set; 0 without numbers. Independent of the order, since equal sets may differ in it.
 size_t kinds_of_numbers(PyObject* set) {
   size_t kinds = 0;
   const PyRef items = checked(PySet_Type.tp_iter(set));
@@ -65,7 +65,7 @@ bool same_or_absent(PyObject* expected, PyObject* got) {
   return expected != nullptr && got != nullptr && same_constant(expected, got);
 }
 
-// list: a list, or a deque; by C code alone.
+// list: a list or a deque. No Python code runs.
 bool same_items(PyObject* tuple, PyObject* list) {
   const PyRef items = PyList_Check(list) ? PyRef() : items_of(list);
   PyObject* const sequence = items ? items.get() : list;
@@ -102,7 +102,7 @@ bool same_constant(PyObject* expected, PyObject* got) {
     return true;
   }
   if (!is_constant_value(expected)) return false;
-  return PyObject_RichCompareBool(expected, got, Py_EQ) == 1;  // exact types of C: cannot raise
+  return PyObject_RichCompareBool(expected, got, Py_EQ) == 1;  // exact C types: cannot raise
 }
 
 // ---- Inputs
@@ -158,7 +158,7 @@ bool StateFacts::lacks_absent(const CallLeaves& leaves, std::string* why) const 
   return true;
 }
 
-// Of objects that are equal to themselves alone: no code of the program's runs.
+// Only for objects with identity comparison: no code of the program runs.
 static bool holds_object(PyObject* container, PyObject* object) {
   if (PyDict_Check(container) || PyAnySet_Check(container)) {
     const int has = PyDict_Check(container) ? PyDict_Contains(container, object) : PySet_Contains(container, object);
@@ -177,7 +177,7 @@ static bool holds_reference(PyObject* container, PyObject* object) {
   return reference && holds_object(container, reference.get());
 }
 
-// Of numbers and texts alone what is asked here is equality.
+// Looks the address up by `==`. For containers of numbers and strings the lookup runs no code of the program.
 static bool holds_address(PyObject* container, PyObject* object) {
   const PyRef address = checked(PyLong_FromVoidPtr(object));
   const int has = PyDict_Check(container) ? PyDict_Contains(container, address.get())
@@ -198,7 +198,7 @@ static bool holds_in_some_way(PyObject* container, PyObject* object, StateFacts:
   return true;
 }
 
-// Of each tensor and container, where it stands first among them.
+// For each tensor and container, the index of its first occurrence.
 static std::vector<uint32_t> first_places(const CallLeaves& leaves) {
   std::vector<const void*> all;
   for (const at::Tensor& tensor : leaves.tensors) all.push_back(tensor.unsafeGetTensorImpl());
@@ -227,7 +227,7 @@ void StateFacts::stranger(PyObject* object, PyObject* container, HeldBy by) {
     strangers_.push_back({is_leaf, by, is_leaf ? leaf->second : one->second, PyRef::borrow(container)});
 }
 
-// What the program writes to one is seen in the other.
+// Aliasing must be the same, because a write to an argument would be visible in state.
 bool StateFacts::containers_fit(const CallLeaves& leaves) const {
   for (size_t i = 0; i < leaves.containers.size(); ++i) {
     PyObject* const tied = i < tied_containers_.size() ? tied_containers_[i].get() : nullptr;
@@ -273,7 +273,7 @@ void StateFacts::absent(PyObject* tensor, PyObject* name) {
 void StateFacts::know(const CallLeaves& leaves) {
   first_places_ = first_places(leaves);
   for (size_t i = 0; i < leaves.tensors.size(); ++i)
-    leaf_of_.emplace(python_tensor(leaves.tensors[i]).get(), i);  // the leaves keep it
+    leaf_of_.emplace(python_tensor(leaves.tensors[i]).get(), i);  // kept alive by the leaves
   for (size_t i = 0; i < leaves.containers.size(); ++i) container_of_.emplace(leaves.containers[i], i);
 }
 
@@ -294,7 +294,7 @@ void StateFacts::tie_object(PyObject* value) {
   tied_containers_[container->second] = PyRef::borrow(value);
 }
 
-// Where an argument's part lies there, its symbol is there already.
+// If an argument's part lies in the place, its symbol is already there.
 void StateFacts::place(const std::vector<PyRef>& held, Symbols& symbols) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     PyRef given = with_symbols(inputs_[i].spec, held[i].get(), symbols);
@@ -311,7 +311,7 @@ void StateFacts::place(const std::vector<PyRef>& held, Symbols& symbols) {
 
 namespace {
 
-// Whether a program that takes what lies there for an input may serve both.
+// Whether a program with this place as an input could serve both values.
 bool varied(PyObject* then, PyObject* now) {
   if (then == now || Py_TYPE(then) != Py_TYPE(now)) return is_plain_tensor(then) && is_plain_tensor(now) && then != now;
   if (is_plain_tensor(now)) return true;
@@ -324,7 +324,7 @@ bool varied(PyObject* then, PyObject* now) {
   return false;
 }
 
-// What has lost its place, with all that facts may speak of.
+// Collects a replaced object and its parts, which guards may mention.
 void collect_replaced(PyObject* object, ska::flat_hash_set<PyObject*>& out, int depth = 0) {
   constexpr int kDeepest = 6;
   if (depth > kDeepest || is_constant_value(object) || is_tensor(object) || !is_structure(object)) return;
@@ -335,12 +335,12 @@ void collect_replaced(PyObject* object, ska::flat_hash_set<PyObject*>& out, int 
 
 }  // namespace
 
-// Functions of a class or a module are what they are.
+// Functions in classes and modules are guarded by identity.
 static bool is_namespace(PyObject* dict) {
   return PyDict_CheckExact(dict) && PyDict_GetItemString(dict, "__name__") != nullptr;
 }
 
-// Which a dictionary can be asked for without running code of the program's: (3, torch.float32), too.
+// Whether a dictionary lookup of the key runs no code of the program; includes (3, torch.float32).
 static bool is_plain_key(PyObject* key) {
   if (!PyTuple_CheckExact(key)) return is_constant_value(key) || is_equal_by_identity(key) || is_hashed_by_program(key);
   PyObject** const items = PySequence_Fast_ITEMS(key);
@@ -356,7 +356,7 @@ bool StateFacts::collect_varied(const Stays& stays, const Varied& tell) const {
   ska::flat_hash_set<PyObject*> replaced;
   bool is_outdated = false;
   const auto look = [&](Source source, PyObject* then) {
-    PyObject* const now = source.held();  // which keeps it
+    PyObject* const now = source.held();  // kept alive by the source
     if (now == nullptr || then == nullptr || !varied(then, now)) return;
     if (is_callable_by_parts(now) && (PyType_Check(source.container.get()) || is_namespace(source.container.get())))
       return;
@@ -387,7 +387,7 @@ bool StateFacts::collect_varied(const Stays& stays, const Varied& tell) const {
   return is_outdated;
 }
 
-// A text that is another one at each call has a program for each anyway.
+// Dictionaries with string keys are excluded, since each new string has its own program anyway.
 static bool has_int_keys(PyObject* dict) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
@@ -407,13 +407,13 @@ void StateFacts::each_grown(const std::function<void(PyObject*, bool)>& tell) co
       same = same_constant(PyTuple_GET_ITEM(fact.contents.get(), i), PyTuple_GET_ITEM(now.get(), i));
     if (!same) tell(fact.list.get(), PyTuple_GET_SIZE(now.get()) != count);
   }
-  for (const Dict& fact : dicts_)  // one whose length is read, and that gets another number for a key at each call
+  for (const Dict& fact : dicts_)  // its length is read, and it gets a new number key at each call
     if (fact.whole && has_int_keys(fact.dict.get()) &&
         PyDict_GET_SIZE(fact.dict.get()) != static_cast<Py_ssize_t>(fact.items.size()))
       tell(fact.dict.get(), true);
 }
 
-// ---- Facts
+// ---- Guards
 
 bool StateFacts::dict_item(uint32_t& place, PyObject* dict, PyObject* key, PyObject* value) {
   if (is_input(dict, key)) return false;
@@ -440,7 +440,7 @@ void StateFacts::whole_list(PyObject* list, PyObject* contents) {
   for (const List& fact : lists_)
     if (fact.list.get() == list) return;
   const PyRef items = checked(PySequence_List(items_of(contents).get()));
-  const bool is_of_keys = PyDict_Check(list);  // an ordered dictionary's, in their order: its values have other facts
+  const bool is_of_keys = PyDict_Check(list);  // the keys of an OrderedDict in order: separate guards cover the values
   for (const Input& input : inputs_)
     if (!is_of_keys && input.source.container.get() == list && PyLong_Check(input.source.key.get())) {
       const Py_ssize_t i = PyLong_AsSsize_t(input.source.key.get());

@@ -1,9 +1,9 @@
-// Facts about Python state that a program was compiled under: what it read of objects that existed before the call.
+// State guards: guards on Python state which a program read from objects older than the call.
 //
-// Every fact is rooted at an object that cannot be another one at a later call (a function's globals, an object that an
-// earlier fact ties by identity): facts are flat, and a check walks no paths. One record a container: an unchanged
-// dictionary costs one compare (unchanged.h), however many keys were read. The check and the explanation
-// of a failure read the same data. No check runs Python code of the user's, and none can raise.
+// Every guard is rooted at an object which is the same at every call: a function's globals, or an object which an
+// earlier guard ties by identity. Guards are therefore flat, and a check walks no paths. A container has a single
+// record: an unchanged dictionary costs a single compare (unchanged.h), for any number of read keys. The check and the
+// explanation of a failure read the same data. No check runs the user's Python code, and no check can raise.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@
 
 namespace cresset::frontend {
 
-// Whether `got` serves where `expected` was seen: plain immutable values by type and value, all else by identity.
+// Whether `got` can replace `expected`: plain immutable values are compared by type and value, other objects by
+// identity.
 bool same_constant(PyObject* expected, PyObject* got);
-// int, float, str, bytes, bool, None, ..., and tuples of such.
+// int, float, str, bytes, bool, None, ..., and tuples of these.
 bool is_constant_of_rare_type(PyObject* object);
 inline bool is_constant_value(PyObject* object) {
   const PyTypeObject* const type = Py_TYPE(object);
@@ -36,70 +37,72 @@ inline bool is_constant_value(PyObject* object) {
 
 class StateFacts {
  public:
-  // Where a tensor, a number, a container or an object with data is found that may be another one at each call.
+  // The place of a tensor, number, container or object with data which may differ at each call.
   struct Source : PlaceOfItem {
     bool operator==(const Source& other) const {
       if (container.get() != other.container.get()) return false;
       return key.get() == other.key.get() || (key && other.key && same_constant(key.get(), other.key.get()));
     }
     PyObject* held() const { return is_length() ? length() : held_by(*this); }  // borrowed, or nullptr
-    // Of how many a container holds: the key is the builtin len().
+    // The source of a container's length: the key is the builtin len().
     bool is_length() const { return key && key.get() == len(); }
     static PyObject* len();
     PyObject* length() const;
-    mutable PyRef length_ = {};  // what was told last
+    mutable PyRef length_ = {};  // the last result
   };
-  // What a source holds is an input of the program: it is held to its structure, as arguments are, and no fact is
-  // recorded of which one it is.
+  // The value at a source is an input of the program. It is guarded by structure, like an argument, and its identity is
+  // not guarded.
   struct Input {
     Source source;
     ArgSpec spec;
     PyTypeObject* type;
-    PyRef given = {};       // while capturing: what the program finds there, with symbols in it
-    Py_ssize_t length = 0;  // likewise: of how many, when it began
+    PyRef given = {};       // during capture: the value in the place, with symbols
+    Py_ssize_t length = 0;  // during capture: the initial length
   };
   void add_input(Source source, ArgSpec spec);
   const std::vector<Input>& inputs() const { return inputs_; }
-  // Floats that a decision looked at (bits, from `next` on): later calls must give the same.
+  // Guards the values of floats which a decision inspected (bits, from `next` on).
   void pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t& next);
-  void end_capture();  // of which nothing is to be kept
-  // While capturing: whether state holds this tensor among the call's own, which is this very one at later calls.
+  void end_capture();  // without keeping its data
+  // During capture: whether state holds this tensor of the call's arguments, which must be the same tensor at later
+  // calls.
   bool is_tied(PyObject* tensor) const;
-  // One of the call's tensors, while capturing: those of later calls have no such attribute either.
+  // During capture: a tensor argument lacks this attribute. Tensors of later calls must lack the attribute too.
   void absent(PyObject* tensor, PyObject* name);
-  // Likewise of one of its tensors or containers: which object it is was asked. It is that very one at later calls; or
-  // none of those that a dictionary has for keys, or another container holds.
+  // During capture: the program asked for the identity of a tensor or container argument. At later calls it must be the
+  // same object. Alternatively (`stranger`), it must not be a dictionary's key or held by another container.
   void same_object(PyObject* object) { tie(object); }
-  // How the container holds others: themselves, weak references to them, or what id() gives of them.
+  // How the container refers to objects: directly, by weak reference, or by the result of id().
   enum class HeldBy : uint8_t { Identity, Reference, Address };
   void stranger(PyObject* object, PyObject* container, HeldBy by);
-  // Two of them were told apart: at later calls those are one that were, and no others.
+  // The program compared the identities of two arguments: arguments which were the same object must stay so, and
+  // distinct arguments must stay distinct.
   void all_different() { places_ = first_places_; }
-  // The call's tensors and containers, once gathered: where state holds one of them, it must be that very one at later
-  // calls; those that it does not hold must be none that facts speak of.
+  // Receives the gathered tensors and containers of the call. An argument which state holds must be the same object at
+  // later calls. The other arguments must not be objects which guards mention.
   void know(const CallLeaves& leaves);
-  // Appends the inputs; false when one is no tensor, or of another type, or the call's tensors are not in the state as
-  // they were.
+  // Appends the inputs. Returns false when an input is not a tensor or has another type, or when the relation between
+  // arguments and state has changed.
   bool gather(CallLeaves& leaves, std::string* why) const;
-  // Puts the symbols in their places. held: what gather() found there.
+  // Stores the symbols in their places. held: the values which gather() found there.
   void place(const std::vector<PyRef>& held, Symbols& symbols);
-  // Tells of the sources of what is another one now than when it was recorded (then, now); whether there are any.
-  // stays: of containers, whether the one that is there now will stay there, as the one before did.
+  // Reports the sources whose object differs from the recorded object (old, new); returns whether any differs. stays:
+  // whether the new container will stay in place, as the old container did.
   using Varied = std::function<void(Source, PyObject*, PyObject*)>;
   using Stays = std::function<bool(const Source&, PyObject*, PyObject*)>;
   bool collect_varied(const Stays& stays, const Varied& tell) const;
-  // Tells of lists, deques and dictionaries by numbers that hold other things now, and whether they are of another
-  // length.
+  // Reports lists, deques and dictionaries with number keys whose contents have changed, and whether the length has
+  // changed.
   void each_grown(const std::function<void(PyObject*, bool)>& tell) const;
 
-  // Told once of each key. value nullptr: there is no such key. False: nothing to record.
-  // place: of the dictionary's record, once there is one; first 0.
+  // Records a dictionary item; called once per key. value nullptr: the key is missing. Returns false when no record is
+  // needed. place: position of the dictionary's record; 0 before its creation.
   bool dict_item(uint32_t& place, PyObject* dict, PyObject* key, PyObject* value);
-  // contents: what it held at the start of the call, when it was written since; else itself.
+  // contents: the contents at the start of the call, if the dictionary was written since; else the dictionary.
   void whole_dict(uint32_t& place, PyObject* dict, PyObject* contents);
   using Item = std::pair<PyRef, PyRef>;
   using Items = std::vector<Item>;
-  // What is known of a dictionary by its place; none of the place 0.
+  // The recorded items of a dictionary by its place; none for place 0.
   std::span<const Item> known_of(uint32_t place) const {
     return place != 0 ? std::span<const Item>(dicts_[place - 1].items) : std::span<const Item>();
   }
@@ -110,24 +113,24 @@ class StateFacts {
   }
   void whole_list(PyObject* list, PyObject* contents);
   void whole_set(PyObject* set, PyObject* contents);
-  // How many a list, deque, dictionary or set held at the start, where nothing else is asked of it; and the input that
-  // says so, nullptr where there is none.
+  // Guards the initial length of a list, deque, dictionary or set without a guard on its items. `length_input` returns
+  // the input which represents the length, or nullptr.
   void length(PyObject* container, Py_ssize_t count);
   const Input* length_input(PyObject* container) const;
   void cell(PyObject* cell, PyObject* value);
-  // A C structure member or __slots__ entry of an instance. descriptor: None for the value of a context variable (the
-  // owner) and for the address that a weak reference points to, a str for an attribute that the class's own C code
-  // looks up, a tuple for what the owner gives when it is called with that.
+  // Guards a C structure member or a __slots__ entry of an instance. descriptor None: the value of a context variable
+  // (the owner), or the target address of a weak reference. A str: an attribute looked up by the class's own C code. A
+  // tuple: the arguments of a call of the owner, whose result is guarded.
   void member(PyObject* owner, PyObject* descriptor, PyObject* value);
 
   ClassFacts& classes() { return classes_; }
 
-  // Names for people: where an object was found.
+  // Names for messages: the place where an object was found.
   void name(PyObject* object, std::string path) { names_.emplace(object, std::move(path)); }
   std::string name_of(PyObject* object) const;
 
-  // Keeps those facts for which `chosen`, called once with all of them, gives True (cresset.GuardEntry, a list of
-  // booleans). Later calls are not held to the others. Throws PythonError.
+  // Keeps the guards for which `chosen` returns True and drops the others. `chosen` is called once with all guards (a
+  // list of cresset.GuardEntry) and returns a list of booleans. Throws PythonError.
   void filter(PyObject* chosen);
 
   bool holds(std::string* why);
@@ -138,7 +141,7 @@ class StateFacts {
  private:
   struct Dict {
     PyRef dict;
-    bool whole = false;  // these items and no others, in this order
+    bool whole = false;  // exactly these items, in this order
     Items items;
   };
   struct List {
@@ -146,7 +149,7 @@ class StateFacts {
   };
   struct Set {
     PyRef set, contents;
-    size_t kinds;  // of the numbers in it: {1} is equal to {True}
+    size_t kinds;  // number types among the items: {1} is equal to {True}
     bool asks_program;
   };
   struct Length {
@@ -173,7 +176,7 @@ class StateFacts {
   }
   bool is_one_of_inputs(PyObject* container, PyObject* key) const;
 
-  // A value that a fact ties to this very object.
+  // A guard ties the value to this very object.
   void tie(PyObject* value) {
     const PyTypeObject* const type = value != nullptr ? Py_TYPE(value) : &PyBool_Type;
     if (type == &PyUnicode_Type || type == &PyBool_Type || type == &PyLong_Type) return;
@@ -185,24 +188,24 @@ class StateFacts {
   bool strangers_fit(const CallLeaves& leaves) const;
 
   std::vector<Input> inputs_;
-  ska::flat_hash_map<PyObject*, size_t> leaf_of_;       // while capturing: tensor -> position among the call's
-  ska::flat_hash_map<PyObject*, size_t> container_of_;  // likewise: container
+  ska::flat_hash_map<PyObject*, size_t> leaf_of_;       // during capture: tensor -> position among the arguments
+  ska::flat_hash_map<PyObject*, size_t> container_of_;  // during capture: container -> position
   std::vector<PyRef> tied_containers_;                  // by position; empty: not held by state
-  ska::flat_hash_set<PyObject*> identities_;            // the objects that facts tie, once nothing is added
+  ska::flat_hash_set<PyObject*> identities_;            // objects which guards tie, after the last addition
   bool ended_ = false;
   std::vector<std::pair<size_t, PyRef>> tied_leaves_;
-  std::vector<std::pair<size_t, PyRef>> absent_;  // of the call's tensors: what they must not have
+  std::vector<std::pair<size_t, PyRef>> absent_;  // attributes which tensor arguments must lack
   struct Stranger {
     bool is_tensor;  // else a container
     HeldBy by;
     size_t position;
     PyRef container;
   };
-  std::vector<uint32_t> places_;        // where the call was given each of its objects first; empty: nobody asked
-  std::vector<uint32_t> first_places_;  // while capturing
+  std::vector<uint32_t> places_;        // the first place of each argument; empty: identities were not compared
+  std::vector<uint32_t> first_places_;  // during capture
   std::vector<Stranger> strangers_;
   std::vector<Dict> dicts_;
-  DictWatch watch_;  // of dicts_: all that most calls look at
+  DictWatch watch_;  // of dicts_: at most calls, the only check
   std::vector<List> lists_;
   std::vector<Set> sets_;
   std::vector<Length> lengths_;

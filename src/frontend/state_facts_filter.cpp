@@ -1,4 +1,4 @@
-// Facts that the user chooses to drop.
+// The user's filter for guards.
 #include "frontend/py_objects.h"
 #include "frontend/state_facts.h"
 
@@ -10,7 +10,7 @@ bool is_of_module(PyObject* dict) {
   return name != nullptr && PyDict_GetItemString(dict, "__builtins__") != nullptr;
 }
 
-// cresset.GuardEntry, one a fact.
+// A list of cresset.GuardEntry, an entry per guard.
 class Entries {
  public:
   Entries() : list_(checked(PyList_New(0))) {
@@ -23,7 +23,7 @@ class Entries {
                                                       or_none(value), is_global ? Py_True : Py_False));
     if (PyList_Append(list_.get(), entry.get()) < 0) throw PythonError{};
   }
-  // One answer an entry, in the same order.
+  // Returns the filter's answers in the order of the entries.
   std::vector<bool> ask(PyObject* chosen) const {
     const PyRef answers = checked(PyObject_CallOneArg(chosen, list_.get()));
     const PyRef items = checked(PySequence_Fast(answers.get(), "guard_filter must return a sequence of booleans"));

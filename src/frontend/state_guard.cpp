@@ -19,9 +19,9 @@ namespace cresset::frontend {
 
 namespace {
 
-using Methods = std::vector<std::pair<PyObject*, PyObject*>>;  // by name; owned, for good
+using Methods = std::vector<std::pair<PyObject*, PyObject*>>;  // by name; owned for the whole process
 
-// Under the GIL. A class is looked through where CPython says that it has changed.
+// Under the GIL. A class is compared only when its version tag has changed.
 class TensorClasses {
  public:
   TensorClasses() {
@@ -41,7 +41,7 @@ class TensorClasses {
     return {(PyTypeObject*)THPVariableClass, (PyTypeObject*)ParameterClass};
   }
 
-  // Names that nobody had are no methods of torch's.
+  // A new name that no class defined before is not a torch method.
   static bool is_inherited(PyTypeObject* type, PyObject* name) {
     for (PyTypeObject* base = type->tp_base; base != nullptr; base = base->tp_base)
       if (PyDict_Contains(type_dict(base), name) == 1) return true;
@@ -53,7 +53,7 @@ class TensorClasses {
     for (size_t i = 0; i < tags_.size(); ++i) {
       PyTypeObject* const type = types()[i];
       static PyObject* const any = PyUnicode_InternFromString("__doc__");
-      _PyType_Lookup(type, any);  // it has a version from now on
+      _PyType_Lookup(type, any);  // assigns a version tag
       tags_[i] = type->tp_version_tag;
       add_changes(type, type_dict(type), as_made_[i].get(), changed);
     }
@@ -110,7 +110,7 @@ TorchState TorchState::now() {
     add(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter()));
   if (const auto& hooks = saved.stack; !hooks.empty()) {
     s.modes = s.modes * 31 + hooks.size();
-    if (s.grad_mode) add(hooks.top().first.ptr(getPyInterpreter()));  // else nothing is saved
+    if (s.grad_mode) add(hooks.top().first.ptr(getPyInterpreter()));  // otherwise nothing is saved
   }
   if (const uintptr_t methods = tensor_class_state(); methods != 0) add(reinterpret_cast<const void*>(methods));
   return s;
@@ -154,7 +154,7 @@ std::string difference(const TorchState& expected, const TorchState& got) {
 
 bool is_module(PyObject* object) {
   static PyObject* const type = module_attribute("torch.nn", "Module");
-  return PyObject_TypeCheck(object, (PyTypeObject*)type) != 0;  // by its type alone: `__class__` may be the user's code
+  return PyObject_TypeCheck(object, (PyTypeObject*)type) != 0;  // by its type, since `__class__` may be user code
 }
 
 namespace {
@@ -192,7 +192,7 @@ void ModuleGuards::add_dict(PyObject* dict, const std::string& path) {
   dicts_.push_back(std::move(guard));
 }
 
-// "layer.0" and "weight" make "layer.0.weight".
+// Joins "layer.0" and "weight" to "layer.0.weight".
 static std::string joined(const std::string& path, PyObject* key) {
   return path.empty() ? text_of(key) : path + "." + text_of(key);
 }

@@ -1,4 +1,4 @@
-// Guards on what a program depends on beside its arguments: torch's modes, and the state of the modules it can reach.
+// Guards on state outside of the arguments: torch's modes, and the modules which the function can reach.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +23,29 @@ struct TorchState : bridge::TorchModes {
   }
 };
 std::string difference(const TorchState& expected, const TorchState& got);
-// The objects behind TorchState::modes, as weak references where they can be.
+// The objects behind TorchState::modes, as weak references where possible.
 std::vector<PyRef> modes_now();
 bool are_alive(const std::vector<PyRef>& modes);
-// Whether functions of Python's are given what autograd saves in this thread
-// (torch.autograd.graph.saved_tensors_hooks): they are to see the tensors that eager mode saves.
+// Whether Python functions receive the tensors which autograd saves on this thread
+// (torch.autograd.graph.saved_tensors_hooks). These functions must see the tensors which eager mode saves.
 bool packs_saved_tensors();
 inline constexpr const char* kPacking =
     "called with torch.autograd.graph.saved_tensors_hooks on, whose functions are given what eager mode saves";
 
-// Everything a set of module trees holds in its dictionaries: attributes by identity (plain values by equality). A
-// dictionary whose version has not changed costs one compare.
+// Guards on all dictionaries of a set of module trees: attributes by identity, plain values by equality. A dictionary
+// with an unchanged version costs a single compare.
 class ModuleGuards {
  public:
-  // names_only: of parameters and buffers, for as long as the modules hold them; nothing is guarded.
+  // names_only: collects names of parameters and buffers, valid while the modules hold them; nothing is guarded.
   explicit ModuleGuards(bool names_only = false) : names_only_(names_only) {}
 
-  // Adds a module and those below it.
+  // Adds a module and its submodules.
   void add(PyObject* module);
-  // Adds the modules that a function can reach by its closure, its globals' names and its bound self.
+  // Adds the modules which a function can reach through its closure, its globals and its bound self.
   void add_reachable(PyObject* callable);
 
   bool holds(std::string* why);
-  // Whether the state is as it was when added, ignoring versions: false after a call that wrote attributes.
+  // Whether the state is the same as when it was added, ignoring versions: false after a call which wrote attributes.
   bool unchanged(std::string* why) { return holds(why); }
   bool empty() const { return dicts_.empty(); }
   // "layer.0.weight" for each parameter and buffer, for printing.

@@ -20,17 +20,17 @@ thread_local int CompilingFlag::depth_ = 0;
 
 namespace {
 
-// Under the GIL; all that they hold is kept for good.
+// Under the GIL; all references are kept for the whole process.
 AddressTable<const void*, PyObject*>& substitutes() {
   static auto& known = *new AddressTable<const void*, PyObject*>;
   return known;
 }
-// By the function of a bound method, and the object that it is bound to.
+// Keyed by the function of a bound method and its self.
 AddressTable<AddressPair, PyObject*>& bound_substitutes() {
   static auto& known = *new AddressTable<AddressPair, PyObject*>;
   return known;
 }
-// Descriptors of methods of tensors, by what a method that was taken from a tensor has in common with them.
+// Descriptors of tensor methods, keyed by the definition that bound methods share with them.
 AddressTable<const void*, PyObject*>& methods_of_tensors() {
   static auto& known = *new AddressTable<const void*, PyObject*>;
   return known;
@@ -46,7 +46,7 @@ std::vector<Bookkeeping>& bookkeeping_names() {
 }
 PyObject *asks = nullptr, *uncounted = nullptr;
 
-// Whether the frame is of what stands in the place of the function.
+// Whether the frame runs the substitute itself.
 bool is_in(const CressetActivation& activation, PyObject* function) {
   return PyFunction_Check(function) && (PyObject*)activation.code == PyFunction_GET_CODE(function);
 }
@@ -69,13 +69,13 @@ PyRef for_method_of_tensor(const CressetActivation& activation, PyObject* method
   if (self == nullptr || !is_tensor(self)) return {};
   PyObject* const* const descriptor = methods_of_tensors().find(((PyCFunctionObject*)method)->m_ml);
   if (descriptor == nullptr) return {};
-  // What a subclass has in its place is not to be passed by.
+  // An override in a subclass must not be bypassed.
   if (_PyType_Lookup(Py_TYPE(self), PyDescr_NAME(*descriptor)) != *descriptor) return {};
   PyObject* const found = found_for(activation, *descriptor);
   return found != nullptr ? checked(PyMethod_New(found, self)) : PyRef();
 }
 
-// Of a class whose __init__ has a substitute: what makes the instance, by a call of it that is seen.
+// For a class whose __init__ has a substitute: a function which creates the instance by an evaluated call of __init__.
 PyRef for_class(PyTypeObject* type) {
   static PyObject* const name = PyUnicode_InternFromString("__init__");
   static PyObject* const make = module_attribute("cresset._equivalents", "make_instance");
@@ -112,7 +112,7 @@ CressetAction before_traced_call(void*, CressetActivation* activation, const Cre
       return *result = Py_NewRef(answer), CRESSET_RESULT;
     PyRef instead = substitute_of(*activation, *call);
     if (!instead) return CRESSET_RUN;
-    // The evaluator drops the callable with the call, and does not own what takes its place.
+    // The evaluator drops the callable after the call and does not own its replacement.
     static thread_local PyRef kept;
     kept = std::move(instead);
     return *result = kept.get(), CRESSET_INSTEAD;
@@ -134,9 +134,9 @@ PyRef substitute_of(const CressetActivation& activation, const CressetCall& call
 
 bool has_substitute(PyObject* original) { return substitutes().contains(original); }
 
-// Parts of torch do other things where something is compiled: Module._call_impl forgets the hooks that are to be called
-// always, optimizers compute numbers in single precision, collectives and what synchronizes models refuse, or leave out
-// what another compiler adds. They are told no.
+// Returns false to parts of torch that change their behavior under compilation. Module._call_impl would skip
+// always_call hooks, and optimizers would compute numbers in single precision. Collectives and model synchronization
+// would raise, or omit work which another compiler adds.
 PyObject* answer_to_compiling(const CressetActivation& activation, const CressetCall& call) {
   if (call.callable != asks || asks == nullptr || call.nargs != 0 || !CompilingFlag::is_set()) return nullptr;
   static PyObject* const code = [] {
@@ -177,7 +177,7 @@ PyObject* substitute(PyObject*, PyObject* args) {
   PyObject *original, *function, *self = nullptr;
   if (!PyArg_ParseTuple(args, "OO|O", &original, &function, &self)) return nullptr;
   if (!PyCallable_Check(function)) return PyErr_SetString(PyExc_TypeError, "a callable is wanted"), nullptr;
-  Py_INCREF(original), Py_INCREF(function), Py_XINCREF(self);  // kept for good
+  Py_INCREF(original), Py_INCREF(function), Py_XINCREF(self);  // kept for the whole process
   if (self != nullptr) return bound_substitutes()[{original, self}] = function, Py_NewRef(Py_None);
   substitutes()[original] = function;
   note_special_call(original);

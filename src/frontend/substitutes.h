@@ -1,6 +1,6 @@
-// Functions of torch and Python in whose place the calls of a captured program find others. Nothing is put into their
-// modules and classes: a call is known by the identity of what it calls, so that other threads see nothing, and a
-// user's replacement, which is another object, is called as it is.
+// Substitutes for functions of torch and Python in calls of a captured program. The modules and classes of torch and
+// Python stay unmodified: a call is recognized by the identity of its callable. Other threads are unaffected, and a
+// user's replacement, which is another object, is called unchanged.
 #pragma once
 
 #include <utility>
@@ -12,26 +12,26 @@ namespace cresset::frontend {
 
 class Session;
 
-// What to call instead, with the same arguments; empty for others, and in what stands there itself, which calls the
-// original.
+// The function to call instead, with the same arguments. Empty for other calls, and inside of the substitute itself,
+// which calls the original.
 PyRef substitute_of(const CressetActivation& activation, const CressetCall& call);
 bool has_substitute(PyObject* original);
 
-// What torch.compiler.is_compiling() gives to a captured program; nullptr for other calls. Borrowed.
+// The result of torch.compiler.is_compiling() in a captured program; nullptr for other calls. Borrowed.
 PyObject* answer_to_compiling(const CressetActivation& activation, const CressetCall& call);
 
-// next(counter), of a counter that is no state of the program's: what it gives. Empty for other calls.
+// The result of next(counter) for a counter which is not program state. Empty for other calls.
 PyRef next_of_uncounted(const CressetCall& call);
-// Names of torch's modules and classes that are no state of the program's either.
+// Excludes bookkeeping names in torch's modules and classes from program state.
 void ignore_bookkeeping(Session& session);
 
-// Until it ends, torch.compiler.is_compiling() is true to the program that this thread captures.
+// Makes torch.compiler.is_compiling() true for the program which this thread captures, until it ends.
 class CompilingFlag {
  public:
   CompilingFlag() { ++depth_; }
   ~CompilingFlag() { end(); }
   CompilingFlag(const CompilingFlag&) = delete;
-  // Nothing more will be captured: what follows is done as without us.
+  // Called when nothing more will be captured: the rest of the call sees is_compiling() as without cresset.
   void end() {
     if (!ended_) --depth_;
     ended_ = true;
@@ -44,8 +44,8 @@ class CompilingFlag {
   bool ended_ = false;
 };
 
-// For the traced front end, which sees nothing of Python but calls: for as long as it lives, this thread's frames are
-// evaluated, and their calls find what stands in the place of others. Nothing where CPython cannot be evaluated.
+// For the traced front end, which intercepts only calls. During its lifetime this thread's frames are evaluated, and
+// their calls reach the substitutes. Does nothing when the CPython version is not supported.
 class SubstitutedCalls {
  public:
   SubstitutedCalls();
@@ -57,14 +57,15 @@ class SubstitutedCalls {
   bool begun_ = false;
 };
 
-// For the module. _substitute(original, function[, self]): what is evaluated in the place of a function; self: of the
-// method of that object (a class) alone.
+// Module functions: _substitute(original, function[, self]) registers a substitute. self: only for the method of this
+// object (a class).
 PyObject* substitute(PyObject* module, PyObject* args);
-// _asks_compiling(function): torch.compiler.is_compiling.
+// _asks_compiling(function): registers torch.compiler.is_compiling.
 PyObject* asks_compiling(PyObject* module, PyObject* function);
-// _exchange_compiling(depth): of this thread, 0 where it is false; what it was.
+// _exchange_compiling(depth): sets the depth of this thread, 0 for false, and returns the old depth.
 PyObject* exchange_compiling(PyObject* module, PyObject* depth);
-// _bookkeeping(owner, name, is_counter): of a module or a class; a counter's next() is no effect of the program's.
+// _bookkeeping(owner, name, is_counter): name of a module or a class; next() of a counter is not a side effect of the
+// program.
 PyObject* bookkeeping(PyObject* module, PyObject* args);
 
 }  // namespace cresset::frontend

@@ -1,4 +1,4 @@
-// What begins behind a break.
+// Cache entries for the code after a graph break.
 #include "frontend/successor.h"
 
 #include <tuple>
@@ -29,7 +29,7 @@ bool begins_with(Variant& piece, const TorchState& state, PyObject* frames, PyOb
 
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
                                         PyObject* frames, PyObject* kwargs, bool numbers) {
-  // What an exception says tends to differ from call to call.
+  // The contents of exceptions tend to differ from call to call.
   if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= threshold::kAfterExceptions)
     return nullptr;
   if (is_other_code_each_time(last.point->successors, PyDict_GetItemString(kwargs, "value"))) return nullptr;

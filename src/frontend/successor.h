@@ -6,15 +6,15 @@
 
 namespace cresset::frontend {
 
-// What an operation gave, as a piece's kwargs.
+// The result of an operation as the kwargs of a graph segment.
 PyRef outcome(PyObject* value, PyObject* exception);
 
-// Whether the piece is for these frames, and what the operation before it gave.
+// Whether the segment accepts these frames and the result of the operation before it.
 bool begins_with(Variant& piece, const TorchState& state, PyObject* frames, PyObject* kwargs);
 
-// A variant for what follows a break, with its guards on the frames (args) and the operation's result (kwargs). nullptr
-// when these cannot be guarded, or there are too many. numbers: those that varied are symbols, which frames that are
-// made anew can be given.
+// A cache entry for the code after a graph break, with guards on the frames (args) and the operation's result (kwargs).
+// nullptr when these cannot be guarded, or when there are too many entries. numbers: numbers which varied become
+// symbols, which only newly created frames can receive.
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
                                         PyObject* frames, PyObject* kwargs, bool numbers);
 

@@ -31,7 +31,7 @@ class Replacer {
  public:
   explicit Replacer(bool new_alone = false) : new_alone_(new_alone && Young::innermost() != nullptr) {}
 
-  // A new reference to what stands in its place; the object itself when nothing changes.
+  // Returns a new reference to the replacement, or to the object itself when nothing changes.
   PyRef replaced(PyObject* object, int depth) {
     if (is_symint(object)) return number(object);
     if (is_symfloat(object)) return checked(PyNumber_Float(object));
@@ -81,7 +81,7 @@ class Replacer {
     if (is < 0) throw PythonError{};
     return is == 1;
   }
-  // Of CPython's own.
+  // Iterators of CPython.
   static bool is_iterator(PyObject* object) {
     return PyIter_Check(object) != 0 && _PyObject_GetDictPtr(object) == nullptr && !PyGen_CheckExact(object);
   }
@@ -95,20 +95,20 @@ class Replacer {
   static bool has_attributes(PyObject* object) {
     return !PyFunction_Check(object) && !PyType_Check(object) && _PyObject_GetDictPtr(object) != nullptr;
   }
-  // Where C code keeps it.
+  // Objects that hold references in C fields.
   static bool holds_beside_attributes(PyObject* object) {
     return PyExceptionInstance_Check(object) || viewed(object) != nullptr || holds_inside(object);
   }
 
-  // Telling the age of a class takes its time.
+  // Avoids repeated age queries, which are slow.
   bool is_met_first(PyTypeObject* type) { return is_heap_type(type) && classes_.insert(type).second; }
-  // Where its age can be told: while something is captured.
+  // The age is only known during a capture.
   static bool is_new(PyObject* object) {
     if (!PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object)) return false;
     Young* const young = Young::innermost();
     return young != nullptr && young->holds(object);
   }
-  // An instance that was there before the call and is no part of what the call's frames are held to.
+  // An instance that is older than the call and not guarded by structure.
   static bool is_old(PyObject* object) {
     return has_attributes(object) && !PyIter_Check(object) && !holds_beside_attributes(object) &&
            !is_structure(object) && PyObject_GC_IsTracked(object) && !Young::innermost()->holds(object);
@@ -120,7 +120,7 @@ class Replacer {
     PyType_Modified(type);
   }
 
-  // One object that two names are for stays one.
+  // Records the replacement, so that two references to the same object stay the same object.
   PyRef made(PyObject* object, PyRef now) {
     made_.emplace(object, std::pair(PyRef::borrow(object), now));
     return now;
@@ -142,7 +142,8 @@ class Replacer {
     return now;
   }
 
-  // Numbers, containers of them, and objects that are new: what else a closure holds on to may be half the program.
+  // Handles numbers, containers of numbers, and new objects. Other objects in a closure may lead to a large part of the
+  // program.
   void cell(PyObject* object, int depth) {
     PyObject* value = PyCell_GET(object);
     if (value == nullptr || (!is_symbolic(value) && _PyObject_GetDictPtr(value) != nullptr && !is_new(value))) return;
@@ -166,7 +167,7 @@ class Replacer {
     replace_held(object, [&](PyObject* held) { return replaced(held, depth + 1); });
   }
 
-  // Of a static or a class method: the function, which stays what it is.
+  // The function inside a static or class method, which keeps its identity.
   void held(PyObject* object, int depth) {
     std::vector<PyRef> all;
     const auto note = [](PyObject* part, void* out) {
@@ -177,7 +178,7 @@ class Replacer {
       if (PyFunction_Check(part.get())) replaced(part.get(), depth + 1);
   }
 
-  // What its suspended frame holds. Frames that run are the business of those who ask (point.h).
+  // The contents of a suspended frame. Callers handle running frames (point.h).
   void generator(PyObject* object, int depth) {
     CressetFrameImage image;
     if (cresset_eval_generator_image(object, &image) != 0 && cresset_eval_is_being_closed(object) == 0) return;
@@ -190,8 +191,8 @@ class Replacer {
     }
   }
 
-  // Over a list, it sees what becomes of the list; over a range or a tuple, another one takes its place; those of
-  // itertools and their kin hold what they hold.
+  // A list iterator observes changes of the list. A range or tuple iterator is replaced by a new iterator. In itertools
+  // objects and similar iterators the references are exchanged.
   PyRef iterator(PyObject* object, int depth) {
     Anatomy& anatomy = taken_.emplace_back(take_apart(object));
     if (anatomy.kind != Anatomy::Kind::Iterator) {
@@ -207,7 +208,7 @@ class Replacer {
     return changed ? made(object, make_whole(anatomy)) : PyRef::borrow(object);
   }
 
-  // A partial function stays the object that it is.
+  // A partial function keeps its identity.
   PyRef value(PyObject* object, int depth) {
     Anatomy& anatomy = taken_.emplace_back(take_apart(object));
     bool changed = false;
@@ -222,7 +223,7 @@ class Replacer {
     return PyRef::borrow(object);
   }
 
-  // Its arguments, what it was raised for, and the exceptions of a group.
+  // Its arguments, cause and context, and the exceptions of a group.
   void exception(PyObject* object, int depth) {
     auto* raised = (PyBaseExceptionObject*)object;
     const PyRef args = replaced(raised->args, depth + 1);
@@ -249,7 +250,7 @@ class Replacer {
     }
   }
 
-  // The hash of a symbolic number is that of its value, so a key that holds one is found as before.
+  // A symbolic number has the hash of its value, so lookups of a key which contains it still work.
   static bool is_symbolic_key(PyObject* key) {
     if (PyFrozenSet_CheckExact(key)) return is_symbolic_key(checked(PySequence_Tuple(key)).get());
     if (!PyTuple_Check(key)) return is_symbolic(key);
@@ -260,7 +261,7 @@ class Replacer {
     const PyRef keys = keys_in_order(object);
     PyObject** items = PySequence_Fast_ITEMS(keys.get());
     const Py_ssize_t count = PyList_GET_SIZE(keys.get());
-    for (Py_ssize_t i = 0; i < count; ++i)  // first, since the functions that hash and compare them are the program's
+    for (Py_ssize_t i = 0; i < count; ++i)  // first, because hash and comparison functions are program code
       if (PyObject* key = items[i]; !PyUnicode_CheckExact(key) && !is_symbolic_key(key)) replaced(key, depth + 1);
     if (!std::any_of(items, items + count, is_symbolic_key)) return;
     const PyRef all = checked(PyDict_Copy(object));
@@ -271,11 +272,12 @@ class Replacer {
     }
   }
 
-  // Where the hashes that its entries hold stay. false: it has to be asked.
+  // Replaces keys and values in place when the stored hashes stay valid. Returns false when keys must be hashed again.
   bool dict_in_place(PyObject* object, int depth) {
     bool changed = false;
     PyObject **key, **value;
-    const auto exchange = [&](Py_ssize_t i, PyObject**& slot) {  // what replaces it may change the dictionary
+    // the replacement may run code that changes the dictionary
+    const auto exchange = [&](Py_ssize_t i, PyObject**& slot) {
       const PyRef before = PyRef::borrow(*slot);
       PyRef now = replaced(before.get(), depth + 1);
       if (now.get() == before.get() || cresset_eval_dict_entry(object, i, &key, &value) <= 0 || *slot != before.get())
@@ -298,7 +300,7 @@ class Replacer {
   }
 
   void dict(PyObject* object, int depth) {
-    if (PyODict_Check(object)) dict_keys(object, depth);  // it keeps its keys elsewhere, too
+    if (PyODict_Check(object)) dict_keys(object, depth);  // it also stores its keys elsewhere
     if (dict_in_place(object, depth)) return;
     dict_keys(object, depth);
     PyObject *key, *value;
@@ -310,14 +312,14 @@ class Replacer {
     }
   }
 
-  // The hash of a symbolic number is that of its value: the entry keeps it. That of another function is another one.
+  // A symbolic number has the hash of its value, so its entry stays valid. A replaced function has another hash.
   void set(PyObject* object, int depth) {
     std::vector<std::pair<PyRef, PyRef>> others;
     for (Py_ssize_t i = 0; i <= ((PySetObject*)object)->mask; ++i) {
       const PyRef before = PyRef::borrow(used_key(((PySetObject*)object)->table[i]));
       if (!before) continue;
       PyRef now = replaced(before.get(), depth + 1);
-      auto* const table = (PySetObject*)object;  // which that may have changed
+      auto* const table = (PySetObject*)object;  // may have changed
       if (now.get() == before.get() || i > table->mask || table->table[i].key != before.get()) continue;
       if (is_symbolic_key(before.get()))
         const PyRef held = PyRef::steal(std::exchange(table->table[i].key, now.release()));
@@ -327,7 +329,7 @@ class Replacer {
     for (const auto& [before, now] : others)
       if (PySet_Discard(object, before.get()) < 0 || PySet_Add(object, now.get()) < 0) throw PythonError{};
   }
-  // nullptr: none is there, or one was.
+  // nullptr for an unused or deleted entry.
   static PyObject* used_key(const setentry& entry) { return entry.hash != -1 ? entry.key : nullptr; }
 
   PyRef frozen_set(PyObject* object, int depth) {
@@ -341,7 +343,7 @@ class Replacer {
     return now;
   }
 
-  // The items, and whether one differs.
+  // The items, and whether any differs.
   std::pair<PyRef, bool> items_of(PyObject* object, int depth) {
     PyRef items = checked(PySequence_List(object));
     bool changed = false;
@@ -361,8 +363,8 @@ class Replacer {
   }
 
   std::unordered_set<PyObject*> seen_;
-  std::deque<Anatomy> taken_;  // parts that are made to be looked at: their addresses stay taken
-  std::vector<PyRef> kept_;    // likewise
+  std::deque<Anatomy> taken_;  // decomposed parts, whose addresses must not be reused
+  std::vector<PyRef> kept_;    // for the same reason
   const bool new_alone_;
   std::unordered_set<PyTypeObject*> classes_;
   OneForOne::Made own_made_;
@@ -400,7 +402,8 @@ py::object node_attribute(PyObject* number) {
   return py::reinterpret_steal<py::object>(node);
 }
 
-// What an object of pybind11's of that very class holds, without its tables of types; nullptr for others.
+// The pointer in a pybind11 object of exactly this class, read without pybind11's type tables; nullptr for other
+// objects.
 c10::SymNodeImpl* node_held_by(PyObject* node) {
   static PyObject* const type = py::type::of<c10::SymNodeImpl>().release().ptr();
   if ((PyObject*)Py_TYPE(node) != type) return nullptr;
@@ -426,7 +429,7 @@ PyObject* class_of_number(PyObject* number, void* plain) {
 }  // namespace
 
 void show_number_as(PyTypeObject* symbolic, PyTypeObject* plain) {
-  // As long as the class, which is as long as the process.
+  // Lives as long as the class, which is never freed.
   auto* const entry = new PyGetSetDef{"__class__", &class_of_number, nullptr, nullptr, plain};
   const PyRef descriptor = checked(PyDescr_NewGetSet(symbolic, entry));
   if (PyDict_SetItemString(type_dict(symbolic), "__class__", descriptor.get()) < 0) throw PythonError{};
@@ -453,7 +456,7 @@ PyRef with_plain_names(PyRef args) {
   PyObject* message = PyTuple_GET_ITEM(args.get(), 0);
   if (!PyUnicode_CheckExact(message)) return args;
   std::string text = utf8(message, "");
-  // A schema in torch's own words has them in eager, too.
+  // Schemas in torch's messages contain these names in eager mode, too.
   if (text.find("Sym") == std::string::npos || text.find("aten::") != std::string::npos) return args;
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"torch.SymInt", "int"}, {"SymInt", "int"}, {"SymFloat", "float"}, {"SymBool", "bool"}};
@@ -466,13 +469,13 @@ PyRef with_plain_names(PyRef args) {
   return checked(PyTuple_Pack(1, renamed.get()));
 }
 
-// A number of that type: what it says of itself is the same of all.
+// A plain number of the same type, for the error messages of its type.
 static PyObject* alike(PyObject* number) {
   static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0);
   return is_symfloat(number) ? float_zero : is_symbool(number) ? Py_False : zero;
 }
 
-// Of a number, which says so.
+// Raises the error of a plain number.
 void no_attributes_of(PyObject* number, PyObject* name) {
   if (PyObject_SetAttr(alike(number), name, Py_None) < 0) throw PythonError{};
 }

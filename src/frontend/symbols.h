@@ -1,4 +1,4 @@
-// Symbolic numbers that leave a capture become plain ones.
+// Conversion of symbolic numbers to plain numbers, when they leave a capture.
 #pragma once
 
 #include <c10/core/SymNodeImpl.h>
@@ -10,41 +10,41 @@
 
 namespace cresset::frontend {
 
-// The object with the symbolic numbers in it replaced by their values of this call: in place in lists, dictionaries and
-// instances, by new tuples where a tuple holds one. Everything else stays the object that it is.
+// Replaces the symbolic numbers in an object by their values in this call. Lists, dictionaries and instances are
+// changed in place; a tuple with symbols is replaced by a new tuple. All other objects stay the same.
 PyRef without_symbols(PyRef object);
-// Likewise, but instances that were there before the call that is captured, and are no structures, stay as they are: a
-// program of many modules is not walked through at each of its breaks.
+// The same, but skips instances which are older than the captured call and are not structures. A program with many
+// modules would otherwise be traversed at each graph break.
 PyRef new_without_symbols(PyRef object);
 
-// For as long as it lives, what takes the place of a tuple that holds symbols is one object, wherever it is met.
+// During its lifetime, every occurrence of a tuple with symbols is replaced by the same new tuple.
 class OneForOne {
  public:
-  using Made = std::unordered_map<PyObject*, std::pair<PyRef, PyRef>>;  // what was met, and what took its place
+  using Made = std::unordered_map<PyObject*, std::pair<PyRef, PyRef>>;  // from the old object to (old, replacement)
   OneForOne();
   ~OneForOne();
   OneForOne(const OneForOne&) = delete;
-  // Of a tuple that stood in the place of `plain`: that very one takes its place again.
+  // Registers a tuple which took the place of `plain`: `plain` itself replaces it again.
   static void stood_for(PyObject* symbolic, const PyRef& plain);
 
  private:
   Made made_;
   Made* around_;
 };
-// The arguments of an exception, whose text may name the types of symbols where the program has numbers.
+// The arguments of an exception, with the names of symbolic types in messages replaced by the names of Python's types.
 PyRef with_plain_names(PyRef args);
 
-// `__class__`, which singledispatch, abstract classes and C code's isinstance() go by, is the plain number's from now
-// on; torch's own code, which knows of symbols, still sees what they are.
+// From now on `__class__` of the symbolic type is the plain type. singledispatch, abstract classes and isinstance() in
+// C read this attribute; torch's own code still sees the symbolic type.
 void show_number_as(PyTypeObject* symbolic, PyTypeObject* plain);
 
-// What the program is told that sets an attribute, or an item, of a number: throws.
+// Raise the error for setting an attribute or an item of a number.
 void no_attributes_of(PyObject* number, PyObject* name);
 void no_items_of(PyObject* number, PyObject* key, PyObject* value);
 
-// The node of a SymInt, SymFloat or SymBool: the compiler's own, not torch's wrapping of it.
+// The node of a SymInt, SymFloat or SymBool: cresset's own node, not torch's wrapper.
 c10::SymNode node_of(PyObject* number);
-// The other way, for a float and for a boolean.
+// The inverse conversions for a float and a boolean.
 PyRef python_float(const c10::SymNode& node);
 PyRef python_bool(const c10::SymNode& node);
 

@@ -20,8 +20,8 @@ namespace {
 
 struct Text {
   CressetText head;
-  Operation* operation;  // owned; nullptr: the piece was given it
-  PyObject* value;       // owned; nullptr while nobody looked, unless the piece was given it
+  Operation* operation;  // owned; nullptr: an input of the segment
+  PyObject* value;       // owned; nullptr before inspection, except for inputs
   bool looked;
 };
 
@@ -29,7 +29,7 @@ size_t living = 0;  // under the GIL
 
 Text* as_text(PyObject* object) { return (Text*)object; }
 
-// What is done with the str in the place of the text, for CPython: errors are left pending.
+// Calls `use` with the plain str, for CPython slots: errors become pending.
 template <class F>
 auto looked(PyObject* text, F&& use, decltype(use(text)) failed) -> decltype(use(text)) {
   try {
@@ -86,7 +86,7 @@ PyObject* compare(PyObject* self, PyObject* other, int relation) {
   return looked(
       self, [&](PyObject* value) { return PyObject_RichCompare(value, either_plain(other).get(), relation); }, nullptr);
 }
-// A method looks when it is called.
+// A method inspects the string when it is called.
 PyObject* attribute(PyObject* self, PyObject* name) {
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return Py_NewRef((PyObject*)&PyUnicode_Type);
   PyObject* const found = _PyType_Lookup(&PyUnicode_Type, name);
@@ -133,8 +133,8 @@ PyTypeObject* make_type_of_texts() {
   return cresset_text_type = &type;
 }
 
-// Whether `object` is a tuple, a list or a dict of which one item, or all, are such. A snapshot's (below): no list
-// leads back to itself.
+// Whether `is` holds for an item of a tuple, list or dict. The object is a snapshot (below), so no list contains
+// itself.
 template <class F>
 bool any_inside(PyObject* object, F&& is) {
   if (is_tuple_or_size(object) || PyList_CheckExact(object)) {
@@ -153,8 +153,8 @@ bool all_inside(PyObject* object, bool (*is)(PyObject*)) {
   return has_items && !any_inside(object, [&](PyObject* item) { return !is(item); });
 }
 
-// Lists and dicts of values as they are now: what is said of them must not change with them. Empty where they are too
-// deep, or have keys that are no values.
+// Copies lists and dicts of values, because later changes must not affect the string. Empty for deep nesting and for
+// keys which are not values.
 PyRef snapshot(PyObject* object, int depth = 0) {
   constexpr int kDeepest = 8;
   if (!PyTuple_CheckExact(object) && !is_list_or_dict(object)) return PyRef::borrow(object);
@@ -179,7 +179,7 @@ PyRef snapshot(PyObject* object, int depth = 0) {
   return PyList_CheckExact(object) ? checked(PySequence_List(out.get())) : std::move(out);
 }
 
-// Of a float it is another one at most calls.
+// The string of a float differs at most calls.
 bool is_of_floats(PyObject* object) {
   if (is_symfloat(object)) return true;
   if (is_text(object)) return as_text(object)->head.ends_piece != 0;
@@ -200,7 +200,7 @@ PyRef make(Operation* operation, PyObject* value) {
 
 bool is_open(PyObject* object) { return is_text(object) || is_symbolic_number(object); }
 
-// What an operation on it gives depends on nothing but values.
+// Whether operations on the object depend only on values.
 bool is_of_values(PyObject* object) {
   if (is_open(object) || is_constant_value(object)) return true;
   return is_tuple_or_size(object) && all_inside(object, is_of_values);
@@ -208,7 +208,8 @@ bool is_of_values(PyObject* object) {
 bool is_snapshot_of_values(PyObject* object) {
   return is_open(object) || is_constant_value(object) || all_inside(object, is_snapshot_of_values);
 }
-// Of a number that only data gives: a look would have to end the piece wherever it is, so it is looked at right away.
+// Whether the object contains a data-dependent number. Inspecting its string would have to end the segment anywhere, so
+// it is inspected immediately.
 bool is_unknown(PyObject* object) {
   const bridge::Capture* const capture = bridge::Capture::current();
   const bool stays = capture != nullptr && capture->symbolic_numbers;
@@ -218,7 +219,7 @@ bool is_unknown(PyObject* object) {
 
 bool holds_open(PyObject* object) { return is_open(object) || any_inside(object, holds_open); }
 
-// Values for what is open, on which an operation that raises for some is likely to.
+// Sample values for symbolic objects, chosen to provoke errors in operations that raise for some values.
 PyRef example_of(PyObject* object, bool extreme) {
   constexpr long long kFar = -(1LL << 62);
   if (is_text(object)) return checked(PyUnicode_FromString(extreme ? "" : "x"));
@@ -241,7 +242,7 @@ PyRef example_of(PyObject* object, bool extreme) {
   return PyList_CheckExact(object) ? checked(PySequence_List(out.get())) : tuple_as((PyObject*)Py_TYPE(object), out);
 }
 
-// It gives a str, and does not raise. What it does must be C code's, of values alone.
+// Whether the operation returns a str and does not raise. It must be C code on values.
 bool gives_text(const Operation& operation) {
   for (const bool extreme : {false, true}) {
     Operation example = operation;
@@ -264,7 +265,7 @@ PyRef text_of(Operation operation) {
 
 bool is_str_or_text(PyObject* object) { return PyUnicode_CheckExact(object) || is_text(object); }
 
-// sep.join(texts), where texts are a list or a tuple: its items as a tuple. Empty for others.
+// sep.join(strings) with a list or a tuple: the items as a tuple. Empty for other arguments.
 PyRef joined_items(PyObject* items) {
   if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items)) return {};
   PyObject** const first = PySequence_Fast_ITEMS(items);
@@ -273,12 +274,13 @@ PyRef joined_items(PyObject* items) {
   return checked(PySequence_Tuple(items));
 }
 
-// A method of str's that gives a str, whatever that and its arguments are.
+// Whether the str method returns a str for all strings and arguments.
 bool makes_text(std::string_view method, bool of_text) {
   static const std::unordered_set<std::string_view> kOfAny = {
       "join",       "ljust", "rjust",  "center", "zfill",   "upper",        "lower",       "title",
       "capitalize", "strip", "lstrip", "rstrip", "replace", "removeprefix", "removesuffix"};
-  return kOfAny.count(method) != 0 || (method == "format" && !of_text);  // of a text, it looks for the braces
+  // format inspects the braces of a symbolic string
+  return kOfAny.count(method) != 0 || (method == "format" && !of_text);
 }
 
 std::string_view method_of_str(const CressetCall& call) {
@@ -301,7 +303,7 @@ bool formats_values(const CressetCall& call) {
   return std::find(builtins.begin(), builtins.end(), call.callable) != builtins.end();
 }
 
-// str(error), where that is what it was raised with.
+// str(error) when it equals the argument of the exception.
 PyRef message_of(const CressetCall& call) {
   if (call.callable != (PyObject*)&PyUnicode_Type || call.nargs != 1 || !PyExceptionInstance_Check(call.args[0]))
     return {};
@@ -321,11 +323,11 @@ PyRef plain_text(PyObject* object) {
   Operation plainly = *text->operation;
   {
     const bridge::MakingText pins;
-    // Where the numbers end the piece, the recipes of that want them as they are.
+    // If the numbers end the segment, its reconstructions need the original numbers.
     for (PyRef& operand : plainly.operands) operand = without_symbols(snapshot(operand.get()));
   }
   PyRef value = checked(perform(plainly).release());
-  text->looked = true;  // not before: where the numbers end the piece, it is still open to the recipes of that
+  text->looked = true;  // set late: if the numbers end the segment, the string is still symbolic there
   Py_XSETREF(text->value, Py_NewRef(value.get()));
   return value;
 }
@@ -340,7 +342,7 @@ PyRef text_of_input(PyObject* str, bool ends_piece) {
   return text;
 }
 
-// text[:n]
+// string[:n]
 static PyRef slice_of(PyObject* text, PyObject* key) {
   if (!is_text(text) || !PySlice_Check(key)) return {};
   const auto* const slice = (const PySliceObject*)key;
@@ -390,7 +392,7 @@ PyRef text_of_call(const CressetCall& call) {
   return text_of(std::move(operation));
 }
 
-// Others have operators of their own, which do what they do for any object.
+// Other operand types define their own operators.
 static bool is_done_here(const CressetOperator& op) {
   const bool known = op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_FORMAT || op.kind == CRESSET_OP_SUBSCRIPT;
   return known && std::all_of(std::begin(op.operands), std::end(op.operands),
@@ -416,7 +418,7 @@ bool had_better_end_piece(PyObject* object) {
 
 namespace {
 
-// The arguments that are looked at: those from `first` up to `end`.
+// The range of inspected arguments, from `first` up to `end`.
 struct Looked {
   Py_ssize_t first = 0, end = 0;
 };
@@ -427,7 +429,7 @@ bool is_set_type(const PyTypeObject* type) {
          PyType_IsSubtype((PyTypeObject*)type, &PyFrozenSet_Type) != 0;
 }
 
-// Of a class: what becomes an item, or what an exception is raised with, is handed on; keys are looked at.
+// For a class: items and exception arguments are passed on; keys are inspected.
 Looked looked_at_by_class(PyTypeObject* type, const CressetCall& call) {
   static auto* const deque = (PyTypeObject*)module_attribute("collections", "deque");
   static PyObject* const partial = module_attribute("functools", "partial");
@@ -439,14 +441,14 @@ Looked looked_at_by_class(PyTypeObject* type, const CressetCall& call) {
   return is_set_type(type) || !(of_program || is_partial) ? Looked{0, kAll} : Looked{};
 }
 
-// Of a method of a dictionary, whose arguments begin at `first`: keys.
+// For a dictionary method with arguments from `first` on: keys are inspected.
 Looked looked_at_by_dict(std::string_view method, const CressetCall& call, Py_ssize_t first) {
   if (method == "get" || method == "pop" || method == "setdefault") return {first, first + 1};
   const bool of_pairs = method == "update" && first < call.nargs && !PyDict_Check(call.args[first]);
   return of_pairs || method == "fromkeys" ? Looked{first, kAll} : Looked{};
 }
 
-// `owner`: the type that the method is of.
+// `owner`: the type that defines the method.
 Looked looked_at_by_method(std::string_view method, const PyTypeObject* owner, const CressetCall& call,
                            Py_ssize_t first) {
   if (method.starts_with("__") || is_set_type(owner) || !hands_items_on(call.callable)) return {0, kAll};
@@ -455,7 +457,7 @@ Looked looked_at_by_method(std::string_view method, const PyTypeObject* owner, c
 
 Looked looked_at(const CressetCall& call);
 
-// map(f, a, b) hands items on to f: it looks where f looks.
+// map(f, a, b) passes items to f, so the arguments which f inspects count.
 Looked looked_at_by_map(const CressetCall& call) {
   CressetCall inner{};
   inner.callable = call.args[0], inner.args = call.args + 1, inner.nargs = call.nargs - 1;
@@ -471,7 +473,7 @@ Looked looked_at(const CressetCall& call) {
   if (PyType_Check(callable)) return looked_at_by_class((PyTypeObject*)callable, call);
   if (is_c_function(callable)) {
     PyObject* const self = PyCFunction_GET_SELF(callable);
-    // tuple.__new__, by which named tuples are made, puts things into the new one, whatever they are.
+    // tuple.__new__, which creates named tuples, stores the items without inspecting them.
     if (self == (PyObject*)&PyTuple_Type &&
         std::string_view(((PyCFunctionObject*)callable)->m_ml->ml_name) == "__new__")
       return {};
@@ -484,7 +486,7 @@ Looked looked_at(const CressetCall& call) {
   return is_known ? Looked{} : Looked{0, kAll};
 }
 
-// Where the name is among the arguments; -1: there is none.
+// The position of the attribute name among the arguments; -1: none.
 Py_ssize_t place_of_name(const CressetCall& call) {
   static const std::array<PyObject*, 4> builtins{
       module_attribute("builtins", "getattr"), module_attribute("builtins", "hasattr"),
@@ -508,7 +510,8 @@ std::vector<Py_ssize_t> texts_looked_at(const CressetCall& call) {
   std::vector<Py_ssize_t> out;
   if (living == 0) return out;
   static PyObject* const len = module_attribute("builtins", "len");
-  if (call.callable == len && call.nargs == 1 && PyTuple_Check(call.args[0])) return out;  // counts, whatever they are
+  // counts without inspecting items
+  if (call.callable == len && call.nargs == 1 && PyTuple_Check(call.args[0])) return out;
   const Py_ssize_t count = cresset_count_arguments(&call);
   const Py_ssize_t name = place_of_name(call);
   Looked looked = name >= 0 ? Looked{name, name + 1} : looked_at(call);

@@ -1,9 +1,9 @@
-// Texts that numbers give, f"{loss:.4f}", and texts that are other ones at each call: what they say is left open.
+// Symbolic strings: strings formatted from numbers, f"{loss:.4f}", and strings which differ at each call.
 //
-// In the place of such a str stands an object of a type of its own, as torch.SymInt stands for an int. The program may
-// hand it on, format it, join it with others, keep it: later calls make the str of their own numbers
-// (Recipe::Kind::Text). What looks at the characters (a comparison, a key of a dictionary, a method, C code) gets the
-// str of this call, and pins what gave it.
+// An object of a separate type takes the place of the str, as torch.SymInt takes the place of an int. The program may
+// pass it on, format it, join it with other strings, or store it. Later calls build the str from their own numbers
+// (Recipe::Kind::Text). Code which inspects the characters (a comparison, a dictionary key, a method, C code) gets the
+// str of this call and specializes its numbers.
 #pragma once
 
 #include <vector>
@@ -17,29 +17,31 @@ namespace cresset::frontend {
 
 inline bool is_text(PyObject* object) { return object != nullptr && Py_TYPE(object) == cresset_text_type; }
 bool is_or_holds_text(PyObject* object);  // in containers
-// What stands for one that is another one at each call: a number, or a text.
+// Whether the object is a symbolic number or a symbolic string.
 inline bool is_symbolic(PyObject* object) { return is_symbolic_number(object) || is_text(object); }
-// The str, which is looked at from now on. Throws PythonError.
+// The str, which counts as inspected from now on. Throws PythonError.
 PyRef plain_text(PyObject* text);
-// What gives it; nullptr of one that the piece was given, and of one that was looked at.
+// The operation which produces the string; nullptr for an input string and for an inspected string.
 const Operation* operation_of_text(PyObject* text);
-// The str of one that was looked at; nullptr of others. Borrowed.
+// The str of an inspected string; nullptr for others. Borrowed.
 PyObject* looked_at_text(PyObject* text);
-// One that stands for a str that the piece is given.
+// A symbolic string for a str among the inputs of the segment.
 PyRef text_of_input(PyObject* str, bool ends_piece);
 
-// Where an operator, or a call, makes a text of open ones or of symbolic numbers, whatever those are. Empty for others.
+// The symbolic string result of an operator or a call with symbolic strings or numbers. Empty when the result is not a
+// symbolic string.
 PyRef text_of_operator(const CressetOperator& op);
 PyRef text_of_call(const CressetCall& call);
-// An operator on open texts, done with what they say. Empty for others. Throws PythonError.
+// Performs an operator on symbolic strings with their plain values. Empty for other operands. Throws PythonError.
 PyRef with_plain_texts(const CressetOperator& op);
-// Whether looking would pin a float: the piece had better end, so that what comes of it is done natively.
+// Whether inspecting the string would specialize a float. The segment then ends, and CPython runs the inspecting
+// operation.
 bool had_better_end_piece(PyObject* object);
-// A name of an attribute is among the arguments.
+// Whether an argument is the name of an attribute.
 bool names_attribute(const CressetCall& call);
-bool any_texts();  // open ones, anywhere
-// Which of the arguments of a C function, which knows no open texts, are or hold some that it looks at. Others it puts
-// into containers and exceptions.
+bool any_texts();  // symbolic strings, anywhere
+// Positions of the arguments which are or contain symbolic strings and which the C function inspects. C functions store
+// other arguments in containers and exceptions without inspecting them.
 std::vector<Py_ssize_t> texts_looked_at(const CressetCall& call);
 
 }  // namespace cresset::frontend

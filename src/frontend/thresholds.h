@@ -8,44 +8,46 @@
 
 namespace cresset::frontend::threshold {
 
-// Of each kind of place, object or code: calls may make them anew, and each would have every call captured.
+// Limits per kind of record, because calls may create new objects or code each time, and each would trigger captures.
 inline constexpr size_t kMostPlaces = 1000;
 inline constexpr size_t kMostObjects = 4096;
 
-// Values of one place in code (pins.h). An operator may take one of a few as it is: a dimension, of which there are as
-// many as a tensor has, from either end.
+// Specialized values per place in code (pins.h). An operator may specialize a few values: a dimension argument has as
+// many values as the tensor has dimensions, counted from either end.
 inline constexpr size_t kPins = 4, kPinsOfOperator = 8, kLengthsOfLoop = 2;
 
-// Contents of a list in state, until pieces do not look into it; and looks into it of one call that may end a piece:
-// where a loop takes item after item, pieces without end cost more than a program for each length (grown.h).
+// Different contents of a list in state before segments stop inspecting it, and inspections per call which may end a
+// segment. In a loop over the items, an unlimited number of segments would cost more than a program per length
+// (grown.h).
 inline constexpr int kContents = 6, kLooks = 12;
-// Lengths of a list among the arguments, likewise (varying.h).
+// Different lengths of a list among the arguments before segments stop inspecting it (varying.h).
 inline constexpr size_t kLengths = 8;
 
-// Other texts at one place, until it is an input, and until no piece is for one text alone (varying.h): of frames,
-// which successors share; of arguments.
+// Different strings at a place, before the string becomes an input, and before no segment specializes it (varying.h).
+// The first limit is for frames, which resume entries share; the second is for arguments.
 inline constexpr int kTextsInFrames = 2, kTexts = 4, kTextsUnlooked = 12;
 
-// How often a cached function's code did more than compute: once may be for what it was given (cached_functions.h).
+// Runs of a cached function's code which did more than compute. A single run may depend on its arguments
+// (cached_functions.h).
 inline constexpr int kDidMore = 2;
 
-// Variants that were dropped, less one for each few calls that others served, after which nothing more is compiled
-// (Worth).
+// Dropped cache entries, reduced by 1 for every kServedForEach served calls, after which compilation stops (Worth).
 inline constexpr int64_t kDropped = 64, kServedForEach = 4;
-// Captures in a row of which nothing was kept that runs compiled code, and nothing learned, after which calls go by
-// without one; twice as many each time, up to 2 to the power of the second (Worth). So it is after kDropped captures in
-// a row between which no variant served a call.
+// Consecutive captures without new compiled code and without new feedback, after which calls skip the capture. The
+// number of skipped calls doubles each time, up to 2 to the power of kLongestRest (Worth). The same happens after
+// kDropped consecutive captures between which no entry served a call.
 inline constexpr int64_t kInVain = 8, kLongestRest = 16;
 
-// Replacements in a row, of a container that is about the same tensors as the one before, by which it is taken to be
-// another one at each call (varying.h).
+// Consecutive replacements of a container by another container for the same tensors, after which the container counts
+// as new at each call (varying.h).
 inline constexpr int kReplaced = 4;
 
-// Functions that a place makes of other code each time (varying.h); pieces that begin after exceptions (successor.h).
+// Functions with new code which the same place creates each time (varying.h); segments which begin after exceptions
+// (successor.h).
 inline constexpr size_t kCodesEachTime = 2, kAfterExceptions = 4;
 
-// Pieces of a call that is timed beside an eager one; calls before that, and pairs of calls; calls until they are timed
-// again, which double up to the most (eager_race.h).
+// Compiled-versus-eager tuning (eager_race.h): number of segments of a timed call, calls before the tuning, and pairs
+// of timed calls. Then the rest periods in calls, which double up to the maximum.
 inline constexpr size_t kManyPieces = 32;
 inline constexpr int64_t kWarm = 24, kPairs = 3;
 inline constexpr int64_t kFirstRest = 256, kLongestEager = 1 << 16, kUntilNext = 1024;
@@ -59,7 +61,8 @@ inline constexpr int kPartOfCompiling = 2;
 // A capture goes through pieces that are there already, to reach what follows, no more often than this (capture_run).
 inline constexpr int kRepeated = 1024;
 
-// Modules that native stretches compile: known at a time, and forgotten after stretches without them (inner_modules.h).
+// Modules which eager fallbacks compile: the number of fallbacks without a call until a module is forgotten, and the
+// maximal number of modules (inner_modules.h).
 inline constexpr int64_t kForgottenAfter = 16;
 inline constexpr size_t kMostModules = 256;
 

@@ -14,7 +14,7 @@
 namespace cresset::frontend {
 namespace {
 
-// Laid over wrappers: symbolic sizes cannot be taken back by torch's own means.
+// Gives access to protected members: torch has no public function to remove symbolic sizes from a wrapper.
 class Sizes final : public c10::TensorImpl {
  public:
   using c10::TensorImpl::TensorImpl;
@@ -28,7 +28,7 @@ class Sizes final : public c10::TensorImpl {
   }
 };
 
-// What it wraps, and the dimension that it hides; -1: none.
+// The wrapped tensor and its hidden batch dimension; -1: none.
 std::pair<at::Tensor, int64_t> inside_of(const at::Tensor& tensor) {
   if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) return {batched->value(), batched->bdim()};
   if (const auto* wrapper = at::functorch::maybeGetTensorWrapper(tensor)) return {wrapper->value(), -1};
@@ -50,8 +50,8 @@ void settle(const at::Tensor& tensor) {
   static_cast<Sizes*>(impl)->replace(sizes, strides, inside.storage_offset());
 }
 
-// What torch says where plain sizes were asked of a wrapper that has symbolic ones: most often by an assertion of its
-// own, further on.
+// torch's errors when plain sizes are requested from a wrapper with symbolic sizes. Most are failed internal assertions
+// in later code.
 bool asks_for_plain_sizes(std::string_view message) {
   static constexpr std::string_view kWords[] = {
       "on tensor with symbolic sizes/strides",      "dispatch_on_subclass called with NO overloaded args",
@@ -81,13 +81,13 @@ bool inside_transform() { return !at::functorch::getDynamicLayerStack().empty();
 
 void settle_wrappers() {
   static PyObject* const get_objects = module_attribute("gc", "get_objects");
-  const PyRef found = PyCallable_Check(get_objects) != 0  // unless a user has put another one there
+  const PyRef found = PyCallable_Check(get_objects) != 0  // unless the user has replaced the function
                           ? PyRef::borrow(get_objects)
                           : checked(PyObject_GetAttrString(import_module("gc").get(), "get_objects"));
   const PyRef objects = checked(PyObject_CallNoArgs(found.get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects.get()); ++i) {
     PyObject* object = PyList_GET_ITEM(objects.get(), i);
-    if (is_tensor(object) && tensor_of(object).defined()) settle(tensor_of(object));  // asks no object's own code
+    if (is_tensor(object) && tensor_of(object).defined()) settle(tensor_of(object));  // runs no code of the objects
   }
 }
 

@@ -1,9 +1,9 @@
-// Captures inside of torch.func's transforms: vmap, grad, jvp and what is made of them.
+// Captures inside of torch.func's transforms: vmap, grad, jvp and functions built from them.
 //
-// A transform wraps tensors in others that copy their sizes, symbolic ones as they are. Most of torch asks wrappers for
-// sizes that may be symbolic; what asks for plain ones fails with an error of torch's own. So when a piece ends inside
-// of a transform, wrappers are given the numbers; and an operator that fails for that reason ends the piece and is done
-// again.
+// A transform wraps tensors in wrapper tensors which copy their sizes, including symbolic sizes. Most of torch reads
+// sizes of wrappers as symbolic sizes; code which requires plain sizes fails with an error of torch. When a segment
+// ends inside of a transform, the wrappers therefore receive plain sizes. An operator which fails with this error ends
+// the segment and runs again.
 #pragma once
 
 #include <string_view>
@@ -14,31 +14,32 @@
 
 namespace cresset::frontend {
 
-// Of this thread.
+// On this thread.
 bool inside_transform();
 
-// Gives all wrappers that Python holds the sizes of what they wrap, which is real.
+// Gives all wrappers held by Python the sizes of their wrapped tensors, which are real.
 void settle_wrappers();
 
-// Whether what is raised says that plain sizes were asked for, which eager never says.
+// Whether the raised error reports a missing plain size, which never occurs in eager mode.
 bool lacks_plain_sizes();
-// Runs an operator on tensors inside of a transform; where it wants plain sizes the piece ends, and it is run plainly.
-// nullptr, with the exception set, when it raised.
+// Runs an operator on tensors inside of a transform. If the operator requires plain sizes, the segment ends and
+// run_plainly is called. Returns nullptr with an exception set when the operator raised.
 PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& run,
                       const std::function<PyRef()>& run_plainly);
-// Likewise of a call.
+// The same for a call.
 PyRef call_on_wrappers(bridge::Capture& capture, const CressetCall& call);
-// into[...] = value gives the first tangent to a view of `into`, whose place torch asks for as a plain number then.
+// Whether into[...] = value gives the first tangent to a view of `into`. torch then reads the storage offset as a plain
+// number.
 bool is_first_tangent(PyObject* into, PyObject* value);
-// Whether a C function of this name enters a level of torch.func.vmap.
+// Whether a C function with this name enters a level of torch.func.vmap.
 bool begins_batching(const char* name);
-// Whether the derivative of this operator, inside of torch.func.grad, keeps sizes that must be plain.
+// Whether the derivative of this operator, inside of torch.func.grad, stores sizes which must be plain.
 bool keeps_sizes(const char* name);
-// Whether a call that is known to change nothing is such an operator: no Python code can come of it.
+// Whether a call without side effects is an operator on wrappers which runs no Python code.
 bool is_operator_on_wrappers(const char* name, const CressetCall& call);
 
-// Forward differentiation keeps tangents where nobody else sees them, at a level that such a C function enters (+1) or
-// leaves (-1); 0: another function.
+// The change of the forward differentiation level by a C function: +1 when it enters a level, -1 when it leaves, 0
+// otherwise. Tangents of a level are invisible to the rest of the capture.
 int changes_level(std::string_view name);
 
 }  // namespace cresset::frontend

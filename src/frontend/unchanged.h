@@ -1,5 +1,5 @@
-// Whether what facts speak of was touched at all since they were found to hold. Hundreds of objects are asked at each
-// call: what is compared lies in arrays of nothing else, in the order of addresses, and memory is what it takes.
+// A fast test whether the objects of guards were touched since the guards last held. Hundreds of objects are tested at
+// each call, so memory access dominates. The compared fields therefore lie in dense arrays, in the order of addresses.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace cresset::frontend {
 
-// Dictionaries. Each change of any dictionary gives it a version above all that were given before: when facts about
-// several of them hold, they hold for as long as no version exceeds the greatest one seen then.
+// Dictionaries. Each change of any dictionary assigns a version above all earlier versions. When the guards on several
+// dictionaries hold, they hold as long as no version exceeds the maximum seen then.
 class DictWatch {
  public:
-  // A dictionary's position is the one in this list. Nothing is known of what holds.
+  // The position of a dictionary is its index in this list. Initially no guard is known to hold.
   explicit DictWatch(const std::vector<PyObject*>& dicts = {}) : positions_(dicts.size()) {
     std::iota(positions_.begin(), positions_.end(), 0u);
     std::sort(positions_.begin(), positions_.end(), [&](uint32_t a, uint32_t b) { return dicts[a] < dicts[b]; });
@@ -28,7 +28,7 @@ class DictWatch {
       if (is_newer(dict)) return false;
     return true;
   }
-  // Positions, ascending, of those that may have changed.
+  // Ascending positions of the dictionaries which may have changed.
   std::vector<uint32_t> changed() const {
     std::vector<uint32_t> out;
     for (size_t i = 0; i < dicts_.size(); ++i)
@@ -36,20 +36,20 @@ class DictWatch {
     std::sort(out.begin(), out.end());
     return out;
   }
-  // What is to hold of those that changed was found to hold.
+  // Records that the guards on the changed dictionaries hold.
   void all_hold() {
     for (PyObject* dict : dicts_) newest_ = std::max(newest_, dict_version(dict));
   }
 
  private:
-  bool is_newer(PyObject* dict) const { return dict_version(dict) - 1 >= newest_; }  // of version 0: always
+  bool is_newer(PyObject* dict) const { return dict_version(dict) - 1 >= newest_; }  // always true for version 0
 
   std::vector<PyObject*> dicts_;  // by address
   std::vector<uint32_t> positions_;
   uint64_t newest_ = 0;
 };
 
-// Objects, held to their classes and to the dictionaries in which they keep their attributes.
+// Objects with guards on their classes and on their attribute dictionaries.
 struct HeldObject {
   PyObject* object;
   PyTypeObject* type;

@@ -13,7 +13,7 @@ bool is_one_of(PyObject* type, std::initializer_list<PyObject*> types) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-// What their __reduce__ tells: what to call, and with what.
+// Whether __reduce__ reports the callable and the arguments that create the object.
 bool tells_how_it_is_made(PyObject* object) {
   static PyObject *const items = module_attribute("operator", "itemgetter"),
                          *const attributes = module_attribute("operator", "attrgetter"),
@@ -33,7 +33,7 @@ Anatomy reduced(PyObject* object) {
   return out;
 }
 
-// Of a dictionary that the call made: by its method, or by the class of a proxy.
+// The function which creates the view: a dictionary method, or the class of a mapping proxy.
 PyRef maker_of_view(PyObject* view) {
   if (Py_IS_TYPE(view, &PyDictProxy_Type)) return PyRef::borrow((PyObject*)&PyDictProxy_Type);
   const std::string_view type = Py_TYPE(view)->tp_name;
@@ -42,7 +42,7 @@ PyRef maker_of_view(PyObject* view) {
   return checked(PyObject_GetAttrString((PyObject*)keeper, method));
 }
 
-// What a profiler knows of a region of code (torch.profiler.record_function), between its beginning and its end.
+// The profiler's record of an open region (torch.profiler.record_function).
 bool is_record_of_profiler(PyObject* object) {
   if (std::string_view(Py_TYPE(object)->tp_name) != "torch._C.ScriptObject") return false;
   const PyRef type = PyRef::steal(PyObject_CallMethod(object, "_type", nullptr));
@@ -62,7 +62,7 @@ Anatomy record_of_profiler() {
           {checked(PyUnicode_FromString("a compiled region"))}};
 }
 
-// What classes hold, and super(): by what they are made of.
+// Decomposes descriptors in classes, and super(), into their constructor arguments.
 Anatomy of_descriptor(PyObject* object) {
   Anatomy out{Anatomy::Kind::Value, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), Py_False)), {}};
   const auto take = [&](const char* member) {
@@ -75,7 +75,7 @@ Anatomy of_descriptor(PyObject* object) {
     for (const char* const member : {"fget", "fset", "fdel", "__doc__"}) take(member);
   } else if (Py_IS_TYPE(object, &PySuper_Type)) {
     take("__thisclass__");
-    if (take("__self__") == Py_None) return {};  // of no object yet
+    if (take("__self__") == Py_None) return {};  // not bound to an object
   } else {
     take("__func__");
   }

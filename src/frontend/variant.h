@@ -1,4 +1,4 @@
-// Compiled variants of a function, or of what follows a point in the middle of it.
+// Cache entries (`Variant`) of a function, or of the code after a resume point.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +21,17 @@ namespace cresset::frontend {
 
 struct Point;
 
-// Where a piece ends before its call does: what the frames hold there, and the operation to be done natively.
+// The graph break at the end of a segment: the contents of the frames, and the operation for CPython.
 struct Break {
-  std::shared_ptr<Point> point;  // null: the piece goes on to the end of the call
+  std::shared_ptr<Point> point;  // null: the segment reaches the end of the call
   Recipe frames;
-  Operation operation;  // its operands are made by `operands`
+  Operation operation;  // its operands are created by `operands`
   std::vector<Recipe> operands;
-  std::vector<PyRef> constants;  // objects that were the same at every call when the piece began
-  std::string why;               // and where
+  std::vector<PyRef> constants;  // objects which were the same at every call when the segment began
+  std::string why;               // the reason and the source line
 };
 
-// A place in the tuples that frames are made of.
+// A place in the tuples from which frames are built.
 struct PlaceInFrames {
   Py_ssize_t frame, part, variable;
 };
@@ -43,19 +43,19 @@ struct RejectedSizes {
   size_t tensors = 0;  // of a call
 };
 
-// One compiled variant: everything a call is checked against, and how its result is made. `entry` is null when the
-// function could not be captured for calls of this kind: they run eagerly.
+// A cache entry: the guards on a call, and the reconstruction of its result. `entry` is null when calls of this kind
+// could not be captured; they run in eager mode.
 struct Variant {
-  TorchState state, after;   // when the piece begins, and when it ends
-  std::vector<PyRef> modes;  // those of state, weakly: an address that is used again is another mode's
+  TorchState state, after;   // at the beginning and the end of the segment
+  std::vector<PyRef> modes;  // weak references to the modes of `state`: a reused address belongs to another mode
   ArgSpec args, kwargs;
-  ModuleGuards modules;  // traced: all that the function can reach
-  StateFacts facts;      // evaluated: what it read
+  ModuleGuards modules;  // traced: all modules which the function can reach
+  StateFacts facts;      // evaluated: the state which it read
   std::unique_ptr<bridge::Entry> entry;
   std::vector<Effect> effects;
-  bool changes_state = false;           // of objects or tensors that are no arguments
+  bool changes_state = false;           // of objects or tensors outside of the arguments
   std::vector<Fate> fates;              // of generators among the arguments
-  std::vector<PlaceInFrames> released;  // behind a break: tensors that the program lets go of (released_inputs.h)
+  std::vector<PlaceInFrames> released;  // after a break: tensors which the program releases (released_inputs.h)
   Break next;
   Recipe result;
   uint32_t shared_slots = 0;
@@ -72,24 +72,25 @@ struct Variant {
 
   int visit(visitproc visit, void* arg) const;
 };
-// A reason to run eagerly.
+// A reason for eager mode.
 inline constexpr const char* kGradientsAreWanted = "gradients are wanted";
 using Variants = bridge::EntryCache<Variant>;
 
-// What differed between calls (varying.h).
+// Inputs which differed between calls (varying.h).
 struct Varying {
-  std::vector<std::string> ints;     // paths, of floats and texts too
-  std::vector<std::string> texts;    // likewise: of those of which no piece should be for one text alone (texts.h)
+  std::vector<std::string> ints;     // paths, also of floats and strings
+  std::vector<std::string> texts;    // paths of strings which segments should not specialize (texts.h)
   std::vector<std::string> objects;  // paths
   std::vector<StateFacts::Source> state;
-  // Paths of containers in state that programs handed on without looking into them, and that were of another structure
-  // at a later call; and of those that a program looked into all the same.
+  // Paths of containers in state which programs passed on uninspected, and whose structure differed at a later call.
+  // `looked_into`: the containers among them which a program then inspected.
   std::vector<std::string> not_looked_into, looked_into;
-  std::vector<std::string> grown_lists;  // paths of lists that were of many lengths, in arguments and frames
-  // Containers in state that were replaced by others about the same tensors (stays_replaced, varying.cpp): how often in
-  // a row, of variants that had served no call.
+  std::vector<std::string> grown_lists;  // paths of lists with many lengths, in arguments and frames
+  // Containers in state which were replaced by containers for the same tensors (stays_replaced, varying.cpp). The
+  // number counts consecutive replacements of entries which had served no call.
   std::vector<std::pair<StateFacts::Source, int>> replaced;
-  // On floats that tensors held when the call began; of their integers and truth values, and of floats as such.
+  // Decisions on floats which tensors held at the beginning of the call; specializations of integers and truth values
+  // of tensors, and of floats.
   bool decisions = false, pins = false;
   size_t size() const {
     return ints.size() + texts.size() + objects.size() + state.size() + not_looked_into.size() + looked_into.size() +
@@ -98,12 +99,13 @@ struct Varying {
   int visit(visitproc visit, void* arg) const;
 };
 
-// Whether capturing is worth while: variants that were dropped were compiled in vain, unless others serve calls.
+// Whether another capture is likely to pay off: dropped entries were compiled in vain, unless other entries serve
+// calls.
 struct Worth {
   int64_t dropped = 0, served = 0;
   bool exhausted() const { return dropped >= threshold::kDropped + served / threshold::kServedForEach; }
 
-  // useful: something was kept that runs compiled code, or learned, so that the next capture will be another one.
+  // useful: the capture kept compiled code, or produced feedback which changes the next capture.
   void captured(bool useful) {
     in_vain_ = useful ? 0 : in_vain_ + 1;
     unlike_ = served == served_then_ ? unlike_ + 1 : 1;
@@ -111,31 +113,31 @@ struct Worth {
     passed_ = 0;
   }
   bool is_in_vain() const { return beyond() >= 0; }
-  // Whether a call that no variant serves goes by without a capture.
+  // Whether a call without a fitting entry skips the capture.
   bool rests() {
     if (!is_in_vain()) return false;
     return passed_++ < int64_t{1} << std::min(beyond(), threshold::kLongestRest);
   }
 
  private:
-  // How many captures ago it came to be in vain; below 0: it is not.
+  // Number of captures since captures became useless; negative: they are not.
   int64_t beyond() const {
     const int64_t unlike = served == served_then_ ? unlike_ : 0;
     return std::max(in_vain_ - threshold::kInVain, unlike - threshold::kDropped);
   }
-  int64_t in_vain_ = 0, unlike_ = 0;  // captures in a row of which nothing came; between which no variant served a call
-  int64_t served_then_ = 0, passed_ = 0;  // at the last one; calls since then
+  int64_t in_vain_ = 0, unlike_ = 0;      // consecutive captures: without use; without a served call in between
+  int64_t served_then_ = 0, passed_ = 0;  // at the last capture; calls since then
 };
 
-// A place in a function between two pieces, and the pieces that begin there.
+// A resume point: a place between two segments, and the segments which begin there.
 struct Point {
   Place place;
   Variants successors;
   CallHints hints;
   Worth worth;
-  bool warned = false;       // that there are too many
-  bool drops_value = false;  // that the operation gives: None stands for it
-  bool plain_sizes = false;  // symbolic ones have no place in what follows
+  bool warned = false;       // about too many segments
+  bool drops_value = false;  // the frame drops the result of the operation; None replaces it
+  bool plain_sizes = false;  // the following code requires plain sizes
   Varying varying;
 };
 using Points = std::vector<std::shared_ptr<Point>>;

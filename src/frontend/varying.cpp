@@ -25,14 +25,14 @@ class Learner {
  public:
   Learner(Varying& varying, bool floats) : varying_(varying), floats_(floats) {}
 
-  // A number that differs in an otherwise equal call, an object in the place of another.
+  // Finds numbers that differ in an otherwise equal call, and replaced objects.
   void compare(const ArgSpec& then, const ArgSpec& now) {
     if (then.kind == ArgSpec::Kind::Value && now.kind == ArgSpec::Kind::Value) {
       if (is_other_number(then.object.get(), now.object.get())) add(varying_.ints, then.path);
       if (is_other_text(then.object.get(), now.object.get())) compare_texts(then.path);
       if (is_other_value(then.object.get(), now.object.get())) add(varying_.objects, then.path);
     }
-    // Taken for one that is not looked at, which it was.
+    // A string that was expected to stay uninspected was inspected.
     if (PyObject* const text = now.kind == ArgSpec::Kind::Text ? now.first.get() : now.object.get();
         then.kind == ArgSpec::Kind::Text && then.object && text != nullptr && is_other_text(then.object.get(), text))
       compare_texts(then.path);
@@ -41,7 +41,7 @@ class Learner {
       add(varying_.ints, then.path);
     if (then.kind == ArgSpec::Kind::Identity && now.kind == ArgSpec::Kind::Identity)
       objects(then.object.get(), now.object.get(), now.path, 0);
-    // It was taken to be the same at every call: what state holds may be another one since.
+    // It was expected to be the same at every call, but state may now hold another object.
     if (then.kind == ArgSpec::Kind::Identity && (is_container(now) || now.kind == ArgSpec::Kind::Anatomy) &&
         then.path.starts_with("frames"))
       add(varying_.objects, then.path);
@@ -81,9 +81,9 @@ class Learner {
     return Py_TYPE(a) == Py_TYPE(b) && can_be_opaque(b) && PyObject_RichCompareBool(a, b, Py_EQ) != 1;
   }
 
-  // What data gave is another one at each call. Those of frames may be few, as names of modes are: variants for each
-  // live beside each other, until there are three. Most arguments are names, which are looked at: there may be more of
-  // them before a piece ends where it looks at one.
+  // Strings from data differ at each call. Strings in frames may have few values, such as names of modes, so up to two
+  // entries coexist per place. Most string arguments are names which the program inspects, so more entries are
+  // permitted before inspecting such a string ends a segment.
   void compare_texts(const std::string& path) {
     if (path.starts_with("['value']")) return add(varying_.ints, path), add(varying_.texts, path);
     const int others = ++other_texts_[path];
@@ -91,7 +91,7 @@ class Learner {
     if (others >= (of_frames ? threshold::kTextsInFrames : threshold::kTexts)) add(varying_.ints, path);
     if (others >= (of_frames ? threshold::kTextsInFrames : threshold::kTextsUnlooked)) add(varying_.texts, path);
   }
-  // A list to which each call adds: variants for a few lengths live beside each other.
+  // A list that grows at each call: entries for a few lengths coexist.
   void compare_lengths(const ArgSpec& then, const ArgSpec& now) {
     if (then.children.size() == now.children.size()) return;
     std::set<size_t>& lengths = other_lengths_[then.path];
@@ -102,7 +102,7 @@ class Learner {
     return floats_ && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && PyUnicode_Compare(a, b) != 0;
   }
 
-  // Objects that both share, like a configuration, stay what they are by identity. Paths: as SpecBuilder's.
+  // Objects which both calls share, such as a configuration, stay guarded by identity. Paths follow SpecBuilder.
   void objects(PyObject* then, PyObject* now, const std::string& path, int depth) {
     if (then == now || Py_TYPE(then) != Py_TYPE(now) || depth > 6) return;
     if (PyTuple_Check(now) || PyList_CheckExact(now)) {
@@ -133,8 +133,8 @@ class Learner {
     }
   }
 
-  // Functions that one piece of code makes at each call (a lambda, a closure), bound methods, partial functions. Others
-  // are what they are: variants for each live beside each other.
+  // Functions that the same code creates at each call (a lambda, a closure), bound methods, partial functions. Other
+  // functions stay guarded by identity, with an entry for each.
   void callables(PyObject* then, PyObject* now, const std::string& path, int depth) {
     const Anatomy a = take_apart(then), b = take_apart(now);
     if (same_form(a, b)) parts(a, b, path, depth);
@@ -148,14 +148,14 @@ class Learner {
 
   Varying& varying_;
   bool floats_;
-  int made_ = 0;                                           // inside of objects whose parts are made to be looked at
-  std::map<std::string, int> other_texts_;                 // by path: how many variants are for another one
-  std::map<std::string, std::set<size_t>> other_lengths_;  // likewise: for which ones
+  int made_ = 0;                            // nesting depth inside objects whose parts `take_apart()` creates
+  std::map<std::string, int> other_texts_;  // by path: number of entries for other strings
+  std::map<std::string, std::set<size_t>> other_lengths_;  // by path: the lengths
 };
 
 bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
 
-// As SpecBuilder names parts, and for people.
+// A path in SpecBuilder's format, with a readable name.
 std::string path_in_state(const Varying& varying, size_t i) {
   PyObject* const key = varying.state[i].key.get();
   const std::string name = key == nullptr         ? ""
@@ -166,7 +166,7 @@ std::string path_in_state(const Varying& varying, size_t i) {
   return "state[" + std::to_string(i) + (name.empty() ? "]" : ": " + name + "]");
 }
 
-// Of what lies in state, by its parts.
+// The spec of an object in state, guarded by its parts.
 ArgSpec spec_in_state(SpecBuilder& builder, const Varying& varying, PyObject* object, const std::string& path) {
   std::vector<std::string> objects = varying.objects;
   add(objects, path);
@@ -181,7 +181,7 @@ ArgSpec spec_in_state(SpecBuilder& builder, const Varying& varying, PyObject* ob
   return spec;
 }
 
-// Whether it is for a list of one length where others are to be had, of paths from `first` on.
+// Whether the spec requires a single length for a list in `paths` from `first` on.
 bool pins_length(const ArgSpec& spec, const std::vector<std::string>& paths, size_t first) {
   if (spec.kind == ArgSpec::Kind::List &&
       std::find(paths.begin() + static_cast<long>(first), paths.end(), spec.path) != paths.end())
@@ -200,7 +200,7 @@ bool pins_one_of(const ArgSpec& spec, const std::vector<std::string>& paths, siz
 
 }  // namespace
 
-// The tensors that a container holds, or has for keys, in no order; not those of one number: settings.
+// Collects the tensors in a container, also as keys, in any order. Tensors of a single number are excluded as settings.
 static void collect_tensors(PyObject* object, ska::flat_hash_set<PyObject*>& out, int depth = 0) {
   constexpr int kDeepest = 4;
   if (is_tensor(object) && tensor_of(object).dim() > 0) out.insert(object);
@@ -209,11 +209,11 @@ static void collect_tensors(PyObject* object, ska::flat_hash_set<PyObject*>& out
   bool keyed = false;
   for (Py_ssize_t at = 0; PyDict_Check(object) && PyDict_Next(object, &at, &key, &value);)
     if (is_tensor(key)) out.insert(key), keyed = true;
-  if (keyed) return;  // the values are about the keys
+  if (keyed) return;  // the values describe the keys
   for (const PyRef& part : parts_of_structure(object)) collect_tensors(part.get(), out, depth + 1);
 }
 
-// What an optimizer keeps of its parameters, loaded anew; or a group of them that was added.
+// For example an optimizer's state after loading, or after adding a parameter group.
 static bool is_about_same_tensors(PyObject* before, PyObject* after) {
   ska::flat_hash_set<PyObject*> then, now;
   collect_tensors(before, then);
@@ -224,8 +224,8 @@ static bool is_about_same_tensors(PyObject* before, PyObject* after) {
   return !few.empty() && std::all_of(few.begin(), few.end(), [&](PyObject* t) { return many.count(t) != 0; });
 }
 
-// Whether such a container is replaced now and then, not at each call: then the program is for the very one that is
-// there, as it was for the one before.
+// Whether the container is replaced occasionally and not at each call. The program is then guarded by the identity of
+// the new container.
 static bool stays_replaced(Varying& varying, const StateFacts::Source& source, bool served,
                            std::vector<StateFacts::Source>& counted) {
   const auto same = [&](const auto& known) { return known.first == source; };
@@ -265,8 +265,8 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
       builder.symbolic_ints = numbers ? &varying.ints : nullptr;
       spec = spec_in_state(builder, varying, now, spec.path);
     } else if ((can_be_opaque(now) || PyGen_CheckExact(now)) &&
-               has_place) {  // an array that the program replaces: handed on, any of its type
-      spec = spec_in_state(builder, varying, now, spec.path);  // which frames may hold, too
+               has_place) {                                    // a replaced array: passed on, any object of its type
+      spec = spec_in_state(builder, varying, now, spec.path);  // frames may hold it too
     } else {
       continue;
     }
@@ -320,10 +320,10 @@ int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const A
            std::any_of(v->facts.inputs().begin(), v->facts.inputs().end(),
                        [&](const StateFacts::Input& input) { return pins_one_of(input.spec, varying.objects, known); });
   });
-  return static_cast<int64_t>(outdated.size() + (erased > outdated.size() ? 1 : 0));  // what was learned is news once
+  return static_cast<int64_t>(outdated.size() + (erased > outdated.size() ? 1 : 0));  // count the new feedback once
 }
 
-// texts: by where they are remembered, which one they are; those that must not be looked at.
+// texts: reconstructed strings by slot, with their `unlooked` flag.
 static void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path,
                            std::map<uint32_t, bool>& texts) {
   const bool is_given_text = recipe.kind == Recipe::Kind::Argument && recipe.type.get() == (PyObject*)&PyUnicode_Type;
@@ -342,7 +342,7 @@ void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& p
   expect_numbers(varying, recipe, path, texts);
 }
 
-// As tolist() gives them, too; long lists are learned as anything else is.
+// Includes lists as from tolist(); long lists are learned like other values.
 static void expect_numbers_in(Varying& varying, PyObject* value, const std::string& path, int depth) {
   constexpr int kDeepest = 3;
   constexpr Py_ssize_t kLongest = 64;

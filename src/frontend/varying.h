@@ -1,5 +1,6 @@
-// What differed between calls of a function, or between arrivals at a point of it: at the next capture it is an input
-// of the program, or guarded by its parts, where it was pinned before.
+// Automatic dynamic inputs: values which differed between calls of a function, or between arrivals at a resume point.
+// At the next capture such a value is an input of the program, or is guarded by its parts instead of by identity or
+// value.
 #pragma once
 
 #include <string>
@@ -9,25 +10,27 @@
 
 namespace cresset::frontend {
 
-// Compares this call with the variants that did not fit. Variants that no later call can fit are dropped: how many.
-// floats: they may become symbols, too. What is traced would see that those are none (isinstance): not there.
+// Compares this call with the cache entries which did not fit. Drops the entries which no later call can fit and
+// returns their number. floats: whether floats may become symbols. In a traced call they may not, since the program
+// could detect the symbol with isinstance.
 int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats);
 
-// Has it build what varied as learn() found it.
+// Configures the builder with the varying values which learn() found.
 void tell_what_varies(const Varying& varying, SpecBuilder& builder);
 
-// Makes inputs of what lies at the sources in state, where it is of a kind that can be one. builder: that of the call's
-// arguments. numbers: whether symbols may be there.
+// Makes the values at the sources in state inputs, where their kind permits. builder: the builder for the call's
+// arguments. numbers: whether symbols may be stored there.
 void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder, bool numbers);
 
-// Sizes and what was computed of them: they vary with the call's tensors, before a second call shows it. `path`: of
-// what `recipe` makes, as ArgSpec names it.
+// Marks sizes and numbers computed from them as varying before a second call shows it, since they depend on the call's
+// tensors. `path`: the ArgSpec path of the object which `recipe` creates.
 void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path);
 
-// Likewise numbers that the operation between two pieces gave. kwargs: of the second one.
+// The same for numbers from the operation between two segments. kwargs: of the second segment.
 void expect_result(Varying& varying, PyObject* kwargs);
 
-// Functions that eval() made at one place have codes of their own: none of the pieces that follow has another call.
+// Whether eval() creates functions with new code at the same place, so that no later call can use the following
+// segments.
 bool is_other_code_each_time(const Variants& successors, PyObject* value);
 
 }  // namespace cresset::frontend

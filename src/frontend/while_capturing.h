@@ -1,4 +1,4 @@
-// The time that capturing takes.
+// Time spent in capturing.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@ inline double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// What capturing takes: neither compiling, nor what runs for real while no piece is open.
+// Excludes compilation and code which runs for real while no segment is open.
 class CaptureTime {
  public:
   void go() {

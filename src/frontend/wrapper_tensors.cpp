@@ -34,7 +34,7 @@ std::vector<c10::SymInt> symbols_of(PyObject* tuple) {
   return out;
 }
 
-// What they are in this call. The wrapper has them when the capture is over; no later call is held to them.
+// The values in this call. The wrapper gets them when the capture is over; they are not guarded.
 PyRef numbers_now(PyObject* sequence) {
   std::vector<PyRef> out;
   for (const c10::SymInt& value : symbols_of(checked(PySequence_Tuple(sequence)).get())) {
@@ -93,7 +93,7 @@ PyRef make_wrapper(const Anatomy& anatomy) {
   return made;
 }
 
-// Made here: a stand-in that Python has seen would count as held by the program.
+// Creates the proxy tensor in C++: a proxy tensor visible to Python would count as held by the program.
 void give_sizes(PyObject* wrapper, PyObject* sizes, PyObject* strides) {
   const at::Tensor& tensor = tensor_of(wrapper);
   const std::vector<c10::SymInt> values = symbols_of(sizes);

@@ -1,4 +1,4 @@
-// What a call does to objects that were there before it.
+// Side effects of a call on objects which existed before the call.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace cresset::frontend {
 
-// A write to an object that existed before the call.
+// A write to an object which existed before the call.
 struct Write {
   enum class Kind : uint8_t { Attribute, Item, Cell, InPlace, Method } kind;
   PyRef owner, key;           // Method: key is the C method (a descriptor of the owner's type)
   std::vector<PyRef> values;  // empty for Attribute, Item, Cell: deleted
   PyRef kwnames;              // Method
   int operation = 0;          // InPlace: NB_INPLACE_*
-  bool had_key = false;       // Item: of a dictionary that had the key
+  bool had_key = false;       // Item: the dictionary had the key before
 };
 
 }  // namespace cresset::frontend

@@ -1,4 +1,5 @@
-// Threads that call the same function take turns where it changes state: what a call has read is what it changes.
+// The write lock: threads which call the same function take turns to change state, because a call changes the state
+// which it has read.
 #pragma once
 
 #include <Python.h>
@@ -25,8 +26,9 @@ class WriteTurn {
  public:
   explicit WriteTurn(std::recursive_timed_mutex& turns) : lock_(turns, std::defer_lock) {}
 
-  // Whether it had to wait for another thread, which may have changed what was found. Without the GIL; not for ever,
-  // since code of the program's that runs in a turn may itself wait for another thread.
+  // Acquires the lock. Returns whether the thread had to wait, since another thread may have changed the state in the
+  // meantime. Waits without the GIL, and only for a limited time, because program code under the lock may itself wait
+  // for another thread.
   bool take() {
     if ((lock_.owns_lock() || lock_.try_lock()) && change_.take()) return false;
     PyThreadState* const state = PyEval_SaveThread();

@@ -7,7 +7,8 @@ namespace cresset::frontend {
 thread_local Young* Young::innermost_ = nullptr;
 
 Young::Young(bool from_empty) : around_(std::exchange(innermost_, this)) {
-  if (from_empty) look();  // then what the program's own collections take along is found behind the mark
+  // Record the boundary now: objects which the program's own collections move are then found behind it.
+  if (from_empty) look();
 }
 
 bool Young::holds(PyObject* object) {

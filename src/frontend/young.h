@@ -1,5 +1,5 @@
-// Which objects the call that is captured has made, by the lists of CPython's garbage collector, which rests meanwhile
-// (no_collection.h): each object is looked at once, however often it is asked for.
+// Which objects the captured call has created, by the generation lists of CPython's garbage collector. The collector is
+// paused meanwhile (no_collection.h). Each object is visited once, independent of the number of queries.
 #pragma once
 
 #include <utility>
@@ -9,17 +9,17 @@
 
 namespace cresset::frontend {
 
-// Under the GIL, by the thread that captures; the innermost capture's answers.
+// Used under the GIL, by the capturing thread; queries go to the innermost capture.
 class Young {
  public:
-  // from_empty: there is nothing young yet.
+  // from_empty: the young generation is empty now.
   explicit Young(bool from_empty);
   ~Young() { innermost_ = around_; }
   Young(const Young&) = delete;
   static Young* innermost() { return innermost_; }
 
-  // Whether the call made it, of what is collected. What an address once held that was young is so for as long as
-  // nothing is collected: the address is used again for what is made later.
+  // Whether the call created the object, which must be tracked by the collector. An address which held a young object
+  // stays young until the next collection, because it is reused only for newer objects.
   bool holds(PyObject* object);
   void let_go() { newest_ = {}; }
 
@@ -28,7 +28,7 @@ class Young {
 
   static thread_local Young* innermost_;
   AddressSet<PyObject*> seen_;
-  PyRef newest_;  // what was made after it is not in `seen_` yet
+  PyRef newest_;  // newer objects are not in `seen_` yet
   Young* const around_;
 };
 
