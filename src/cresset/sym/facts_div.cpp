@@ -15,7 +15,7 @@ size_t degree(const ExprPool& pool, ExprId monomial) { return pool.factors(monom
 
 }  // namespace
 
-// a == b*quotient + remainder, by the terms of `a` that b's leading term divides. An identity whatever is found.
+// a == b*quotient + remainder, for the terms of `a` divisible by b's leading term. The identity holds for every result.
 bool Facts::divide(ExprId a, ExprId b, ExprId& quotient, ExprId& remainder) {
   TermList divisor, found;
   pool_.terms(b, divisor);
@@ -67,7 +67,8 @@ ExprId Facts::simplify_division(ExprId e) {
   if (const ExprId smaller = divide_by_part(a, b, is_mod); smaller.valid()) return smaller;
   if (const ExprId smaller = split_multiples(a, b, is_mod); smaller.valid()) return smaller;
   if (!is_mod && !pool_.is_const(b) && pool_[a].kind == Kind::FloorDiv && range_of(b).lo > 0) {
-    const ExprId x = pool_.operands(a)[0], inner = pool_.operands(a)[1];  // (x // d) // b -> x // (d*b), for b > 0
+    const ExprId x = pool_.operands(a)[0], inner = pool_.operands(a)[1];  // (x // d) // b -> x // (x // d) // b -> x //
+                                                                          // (d*b), for b > 0
     return pool_.floor_div(x, pool_.mul(inner, b));
   }
   return e;
@@ -147,7 +148,7 @@ ExprId Facts::common_monomial(ExprId a, ExprId b) {
   return out;
 }
 
-// Terms that the constant c is known to divide leave the division.
+// Terms known to be divisible by the constant c leave the division.
 ExprId Facts::split_multiples(ExprId a, ExprId b, bool is_mod) {
   if (!pool_.is_const(b) || multiple_.empty()) return {};
   const int64_t c = pool_.const_value(b);
