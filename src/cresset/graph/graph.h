@@ -64,8 +64,7 @@ struct Node {
   std::vector<ValueId> results;  // a Tensor[] result contributes a value for each element
   uint32_t location = 0;         // index into Graph::locations
   bool through_aten = false;     // the operator's rules refused these arguments: the ATen operator is called
-  bool caught = false;           // the program may catch an error of the node, so the node is executed even if its
-                                 // results are unused
+  bool caught = false;           // its error may be caught, so the node is executed even if its results are unused
 };
 
 struct Value {

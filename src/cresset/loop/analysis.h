@@ -9,8 +9,7 @@ namespace cresset::loop {
 
 struct Analysis {
   std::vector<uint8_t> is_point;        // by scalar: has a value for each point (else for each outer point)
-  std::vector<uint16_t> stage;          // by scalar: number of passes over the inner dims which must be complete before
-                                        // it
+  std::vector<uint16_t> stage;          // by scalar: number of passes over the inner dims to complete before it
   std::vector<uint8_t> store_is_point;  // by store: executed at each point (else once for each outer point)
   uint16_t stages = 0;                  // the greatest stage: k + 1 passes, the last only for stores
 };

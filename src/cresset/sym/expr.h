@@ -175,7 +175,7 @@ class ExprPool {
   ExprId relation_of_boolean(Kind kind, ExprId boolean, bool negated, int64_t bound);
   ExprId junction(Kind kind, ExprId a, ExprId b);
   bool join_one(TermList& terms, size_t i, ExprId mod, const Divisors* positive);
-  ExprId quotient_of(ExprId mod);  // y // returns y // b for y mod b
+  ExprId quotient_of(ExprId mod);  // returns y // b for y mod b
 
   std::vector<Expr> exprs_;
   std::vector<ExprId> operands_;

@@ -127,9 +127,7 @@ Facts::Next Facts::rewrite_once(ExprId e) {
     return {pool_.mul(pool_.constant(unit), pool_.floor_div(e, pool_.constant(unit))), "known multiple"};
   }
   ExprList old_operands, new_operands;
-  if (!is_unit(e))
-    old_operands.assign(pool_.operands(e));  // rewriting the operand of a unit would express it by the
-                                             // unit itself
+  if (!is_unit(e)) old_operands.assign(pool_.operands(e));  // the operand of a unit would be expressed by the unit
   bool changed = false;
   for (const ExprId operand : old_operands) {
     new_operands.push_back(simplify(operand));

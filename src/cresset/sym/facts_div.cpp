@@ -67,8 +67,7 @@ ExprId Facts::simplify_division(ExprId e) {
   if (const ExprId smaller = divide_by_part(a, b, is_mod); smaller.valid()) return smaller;
   if (const ExprId smaller = split_multiples(a, b, is_mod); smaller.valid()) return smaller;
   if (!is_mod && !pool_.is_const(b) && pool_[a].kind == Kind::FloorDiv && range_of(b).lo > 0) {
-    const ExprId x = pool_.operands(a)[0], inner = pool_.operands(a)[1];  // (x // d) // b -> x // (x // d) // b -> x //
-                                                                          // (d*b), for b > 0
+    const ExprId x = pool_.operands(a)[0], inner = pool_.operands(a)[1];  // (x // d) // b -> x // (d*b), for b > 0
     return pool_.floor_div(x, pool_.mul(inner, b));
   }
   return e;

@@ -55,7 +55,7 @@ ExprId ExprPool::make_floor_div(ExprId a, ExprId b) {
   terms(a, dividend);
   terms(b, divisor);
   int64_t g = gcd(content(dividend), content(divisor));
-  if (divisor[0].coefficient < 0) g = -g;  // a // b == (-a) // a // b == (-a) // (-b)
+  if (divisor[0].coefficient < 0) g = -g;  // a // b == (-a) // (-b)
   if (g != 1) {
     divide_coefficients(dividend, g);
     divide_coefficients(divisor, g);
@@ -106,7 +106,7 @@ ExprId ExprPool::divide_by_constant(ExprId a, int64_t c) {
   const size_t count = rest.size();
   const ExprId inner = from_terms(rest);
   TermList joined;
-  terms(inner, joined);  // x - x % c is c*(x // x - x % c is c*(x // c)
+  terms(inner, joined);  // x - x % c is c*(x // c)
   if (joined.size() < count) return add(quotient, divide_by_constant(inner, c));
   const ExprId operands[] = {inner, constant(c)};
   return add(quotient, intern(Kind::FloorDiv, operands, 0));
