@@ -33,9 +33,9 @@ struct Build {
   const RoundedValues& rounded;
 };
 
-// Returns nullopt when the group cannot be a kernel. Either a value of the group is read at an index other than its
-// own, or a limit is exceeded. (Such a value would be computed twice, and a reduction could not be computed at all.) A
-// group of a single value always builds, without limits.
+// Returns nullopt when the group cannot be a kernel. Either a limit is exceeded, or a value of the group is read at an
+// index other than its own. The value would then be computed twice; a reduction could not be computed at all. A group
+// of a single value always builds, without limits.
 std::optional<BuiltKernel> build_kernel(const Build& build, const Group& group, const BuildLimits* limits);
 
 // Returns the index at which `group` reads `value` when it is not loaded from memory. Returns nullopt when the group

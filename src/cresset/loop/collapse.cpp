@@ -86,7 +86,7 @@ class Collapser {
     });
   }
 
-  // Splits loops whose variable is divided by a divisor of their extent, as in flattened dimensions. Such a loop
+  // Splits loops whose variable is divided by a divisor of their extent, as in flattened dimensions. The loop
   // becomes two: o * divisor + i.
   void split(std::vector<Loop>& loops) {
     for (size_t k = 0; k < loops.size();) {

@@ -11,9 +11,9 @@ namespace cresset::lower {
 // moves to the store's address if its value is used only where the addresses agree. A reducing kernel stores at a point
 // only after it has folded all points of the row.
 //
-// The same applies to a call whose result starts as its first argument (`starts_as_first`), if nothing else in the call
-// reads this argument and this is its last use. The call then receives the same address for both. Returns, for each
-// tensor, the tensor whose block it shares (invalid: none).
+// A call whose result starts as its first argument (`starts_as_first`) is treated in the same way. This must be the
+// last use of the argument, and no other argument of the call may read it. The call then receives the same address for
+// both. Returns, for each tensor, the tensor whose block it shares (invalid: none).
 std::vector<runtime::TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives,
                                               const std::vector<Alias>& aliases, Lowered& lowered);
 

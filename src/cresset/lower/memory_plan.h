@@ -11,7 +11,7 @@ struct Alias {
   runtime::TensorId result, argument;
 };
 
-// Computes the lifetime of each tensor in the arena. (runtime/arena_plan.h places tensors for the sizes of a call.)
+// Computes the lifetime of each tensor in the arena; runtime/arena_plan.h places the tensors for the sizes of a call.
 // Kernels work in place where a buffer dies in the kernel which makes another buffer of the same shape. Also adds
 // Release steps and fills Launch::symbols.
 void plan_memory(const std::vector<Alias>& aliases, SizeTable& sizes, Lowered& lowered);

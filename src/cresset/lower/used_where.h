@@ -1,5 +1,5 @@
-// The points at which a kernel uses loaded values. A write to a slab (`x[3] = ...`, lowered to a Select on the index)
-// loads its element at every point, but uses it only at the points of the slab.
+// The points at which a kernel uses loaded values. A write to a slab (`x[3] = ...`) is lowered to a Select on the
+// index. The Select's operand is loaded at every point, but used only at the points of the slab.
 #pragma once
 
 #include "loop/kernel.h"

@@ -7,9 +7,9 @@
 
 namespace cresset::ops {
 
-// Returns an empty string when each node with a native rule has results with the dtype, rank and (provably) sizes of
-// the rule, else a description of the first violation. Strides are not compared, since decompositions keep the strides
-// of the replaced values.
+// Returns an empty string when the results of each node with a native rule have the rule's dtype, rank and (provably)
+// sizes. Otherwise returns a description of the first violation. Strides are not compared, since decompositions keep
+// the strides of the replaced values.
 std::string verify_types(graph::Graph& graph, DType default_dtype = DType::F32);
 
 }  // namespace cresset::ops

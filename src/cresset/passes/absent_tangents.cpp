@@ -107,7 +107,7 @@ class Absence {
 
   Graph& graph_;
   std::vector<NodeId> order_;
-  std::unordered_set<ValueId> absent_, given_;  // computed from missing tangents alone; from present ones
+  std::unordered_set<ValueId> absent_, given_;  // computed from missing tangents alone; from present tangents
   std::unordered_map<ValueId, ValueId> zeros_;
   Replacements replacements_;
 };

@@ -16,7 +16,7 @@ namespace cresset::passes {
 bool scale_weights(graph::Graph& graph, const std::vector<bool>& fixed);
 
 // Moves unchanging values worth keeping to a new graph with the same constants. Its outputs become, in order,
-// additional constants at the end of `graph`'s constants. Returns nullptr when there is no such value.
+// additional constants at the end of `graph`'s constants. Returns nullptr when no value qualifies.
 std::unique_ptr<graph::Graph> split_unchanging(graph::Graph& graph, const std::vector<bool>& fixed);
 
 // The whole pass, on a captured graph.

@@ -2,10 +2,10 @@
 // recomputes.
 //
 // Saving a value costs memory between the two programs and memory traffic. Recomputing it costs arithmetic, which
-// mostly hides behind the backward program's own traffic. The partitioner therefore minimizes the saved bytes: a
-// minimum cut between the values which must come from the forward program (inputs, and results which are neither
-// pointwise nor views) and the values mentioned in the backward program. Among several minimum cuts, the nearest to the
-// backward program is taken, which recomputes least. Rematerialization as a cut is the idea of torch's min-cut
+// mostly hides behind the backward program's own traffic. The partitioner therefore minimizes the saved bytes by a
+// minimum cut. Sources of the cut are inputs and results which are neither pointwise nor views; these must come from
+// the forward program. Sinks are the values mentioned in the backward program. Among several minimum cuts, the nearest
+// to the backward program is taken, which recomputes least. Rematerialization as a cut is the idea of torch's min-cut
 // partitioner; the flow algorithm is Dinic's (1970).
 #pragma once
 
@@ -23,7 +23,7 @@ struct Partition {
 };
 
 // needed: values of the graph mentioned in the backward program. changing: inputs and constants whose contents may
-// change before the backward pass; saving such a value means saving a copy. Sizes are weighed by their hints; nothing
+// change before the backward pass; saving one of them means saving a copy. Sizes are weighed by their hints; nothing
 // else uses the hints.
 Partition partition(const graph::Graph& graph, std::span<const graph::ValueId> needed,
                     const std::unordered_set<graph::ValueId>& changing = {});

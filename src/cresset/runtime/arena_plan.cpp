@@ -15,7 +15,7 @@ constexpr uint32_t kNone = UINT32_MAX;
 // A plan is good enough within 1/kTolerance of the lower bound, or when it wastes less than kSmallWaste. Until then
 // blocks are placed again, with about kPlacements placements in total. Outputs smaller than 1/kTolerance of the peak of
 // live bytes do not lend their memory: they would be held longer for a small saving. Outputs allocated after the last
-// use of the arena lend only from 1/kSmallPart of the peak on, because the arena is released before they are allocated.
+// use of the arena must have at least 1/kSmallPart of the peak to lend, because the arena is released first.
 constexpr int64_t kTolerance = 64, kSmallPart = 4, kSmallWaste = 1 << 16;
 constexpr size_t kPlacements = 4096, kMostRounds = 32;
 

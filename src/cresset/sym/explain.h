@@ -12,8 +12,8 @@ namespace cresset::sym {
 inline constexpr const char* kTextOfNumber = "the text of a number";
 
 // Returns a minimal list of recorded guards which imply `condition`, in the order in which the guards were recorded. No
-// guard can be removed from the list. Guards are removed one after another to find it. The list is empty when ranges
-// alone imply `condition`, and when nothing implies it.
+// guard can be removed from the list. Guards are removed one by one to find it. The list is empty when ranges alone
+// imply `condition`, and when the condition is not implied at all.
 std::vector<GuardFact> causes(ShapeEnv& env, ExprId condition);
 
 // Names symbols by their sources for messages: "x.size(0)" instead of "s0".

@@ -34,7 +34,7 @@ int64_t div_corner(int64_t a, int64_t b) {
   return infinite(a) ? a : floor_div(a, b);
 }
 
-// A lower end which left int64 is still a finite lower bound, and must not be taken for an infinity later.
+// A lower end beyond int64 is still a finite lower bound, and must not be taken for an infinity later.
 Interval finite_ends(Interval a) { return {std::min(a.lo, kPosInf - 1), std::max(a.hi, kNegInf + 1)}; }
 
 Interval hull(Interval a, Interval b) {

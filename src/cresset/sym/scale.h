@@ -16,15 +16,15 @@ struct Scale {
 // The largest size considered here. No dimension has more elements.
 inline constexpr int64_t kLargestScaled = int64_t{1} << 40;
 
-// Returns the fraction for floor or, with `ceil`, for ceil (ceil_div). The fraction is the simplest fraction that
-// rounds to c. Returns nullopt when c is no fraction of this kind or is not positive, or when the two formulas first
-// differ at a size too small to be useful.
+// Returns the fraction for floor or, with `ceil`, for ceil (ceil_div). The fraction is the simplest fraction which
+// rounds to c. Returns nullopt when c is no fraction of this kind or is not positive. Also returns nullopt when the two
+// formulas first differ at a size too small to be useful.
 //
 // `below` is usually kLargestScaled for the following reason. When n * p / q is not an integer, its distance to the
-// next integer is at least 1 / q, and rounding cannot move it over an integer. Otherwise n is q * m, and n * c is p * m
-// * (1 + d) with d the relative error of c. The product is rounded to p * m, or away from it on the side of d only. For
-// half of all c this is the harmless side. On the harmful side it never happens when d is below a quarter unit in the
-// last place. The remaining values are tried.
+// next integer is at least 1 / q. Rounding cannot move the product over an integer then. Otherwise n is q * m, and n *
+// c is p * m * (1 + d) with d the relative error of c. The product is rounded to p * m, or away from it on the side of
+// d only. For half of all c this is the harmless side. On the harmful side it never happens when d is below a quarter
+// unit in the last place. The remaining values are tried.
 std::optional<Scale> scale_of(double c, bool ceil);
 
 // Returns the least n in [0, kLargestScaled] for which `holds` is true. `holds` must be monotonic. Returns nullopt when

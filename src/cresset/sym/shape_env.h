@@ -124,7 +124,7 @@ class ShapeEnv {
 
   // Returns the canonical form under the present equalities and ranges. Equal sizes get equal ids.
   ExprId simplify(ExprId e);
-  // The same for the address of an existing element. No size which divides in such an address is 0.
+  // The same for the address of an existing element. Every size which divides in this address is nonzero.
   ExprId simplify_address(ExprId e) { return facts_.simplify_address(e); }
 
   std::span<const GuardFact> guards() const { return guards_; }

@@ -171,9 +171,9 @@ Value* ScalarEmitter::extreme(bool greatest, DType dtype, Value* a, Value* b) {
   return s_.ir.CreateBinaryIntrinsic(greatest ? Intrinsic::maximum : Intrinsic::minimum, a, b);
 }
 
-// If |a / b| is below half the range of the mantissa, trunc(a / b) is the quotient, or one more where a / b was rounded
-// up to an integer. Then a - quotient * b and its correction are exact. All other lanes (also NaN) are computed by the
-// C library.
+// Assume that |a / b| is below half the range of the mantissa. Then trunc(a / b) is the quotient, or exceeds it by 1
+// where a / b was rounded up to an integer. a - quotient * b and its correction are exact. All other lanes (also NaN)
+// are computed by the C library.
 Value* ScalarEmitter::fmod(Value* a, Value* b) {
   if (!EmitState::is_vector(a) || !s_.has_fma) return s_.ir.CreateFRem(a, b);
   const double most = a->getType()->getScalarType()->isDoubleTy() ? 0x1p51 : 0x1p22;

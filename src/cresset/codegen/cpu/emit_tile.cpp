@@ -68,8 +68,8 @@ void KernelEmitter::turn_all_over(Value* columns) {
   s_.ir.SetInsertPoint(after);
 }
 
-// Loads up to `count` <= `most` vectors along the tile loop, a vector for each point of the vector loop, and writes
-// their transpose to tile memory. Past the end the last vector is loaded again; these lanes are never read.
+// Loads up to `count` <= `most` vectors along the tile loop, a vector for each point of the vector loop. Writes their
+// transpose to tile memory. Past the end the last vector is loaded again; these lanes are never read.
 void KernelEmitter::turn_over(ScalarId id, Value* count, int most) {
   const loop::Scalar& load = kernel_[id];
   const int width = schedule_.width;

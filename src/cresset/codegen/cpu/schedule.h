@@ -41,9 +41,9 @@ struct Schedule {
 
   std::vector<IndexForm> scalar_index;  // by scalar: Load address or Size value, over the nest's variables
   std::vector<IndexForm> store_index;   // by store
-  // Loads which run along a different outer loop than the stores (a transpose). Square tiles of `width` points of the
-  // tile loop by `width` points of the vector loop are loaded along the tile loop and transposed in registers.
-  // Pointwise kernels only.
+  // Loads which run along a different outer loop than the stores (a transpose). A square tile has `width` points of the
+  // tile loop and of the vector loop. Tiles are loaded along the tile loop and transposed in registers. Pointwise
+  // kernels only.
   size_t tile = kNoTile;       // index into loops
   int64_t tile_block = 1;      // points of the tile loop in a work item
   std::vector<uint8_t> tiled;  // by scalar: a transposed load
