@@ -67,7 +67,7 @@ std::optional<std::vector<Line>> take_lines(std::string_view& text, sym::ShapeEn
 }
 
 // Reads the header. Returns false when the guards do not hold for this call or cannot be parsed. No guard is recorded
-// in this case, since the new lowering may not need them.
+// in this case. Otherwise the new lowering would be bound to the negation of a guard which it may not need.
 bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& names, Stats& stats) {
   const std::optional<std::string_view> nodes = take_line(text);
   if (!nodes) return false;

@@ -180,7 +180,7 @@ class Merger {
     for (uint32_t i = begin; i <= end; ++i) place_[order_[i] = slice[i - begin]] = i;
   }
 
-  // A kernel without stores has no buffers, and is not merged.
+  // A kernel without stores has no buffers, so no merge applies to it.
   DeviceKind device_of(uint32_t u) const {
     const std::vector<ValueId>& buffers = units_[u].built.buffers;
     return buffers.empty() ? DeviceKind::Meta : graph_.type(buffers.front()).device.kind;

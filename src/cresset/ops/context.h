@@ -142,7 +142,8 @@ class ElementContext {
   sym::ExprId indirect(loop::ScalarId scalar);
 
  private:
-  // Whether a dimension of this size is broadcast at this index. Provably unbroadcast sizes are remembered in wide_.
+  // Whether a dimension of this size is broadcast at this index. Sizes found not to be broadcast are remembered in
+  // wide_.
   bool is_read_at_zero(sym::ExprId size, sym::ExprId index);
   std::vector<sym::ExprId> wide_;
 };

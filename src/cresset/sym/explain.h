@@ -28,15 +28,15 @@ struct FixedSize {
   int64_t value;
 };
 
-// Describes each marked dimension which would have to be static. The text names the value, the guards that force it,
-// and the weakest mark which would be accepted. It also names fixed sizes of the same value as possible sources. The
-// text is empty when there is no violation.
+// Describes each marked dimension which would have to be static. The message names the value, the guards which force
+// it, and the weakest mark which would be accepted. It also names fixed sizes of the same value as possible sources.
+// The message is empty when there is no violation.
 std::string explain_violations(ShapeEnv& env, const std::vector<FixedSize>& fixed = {});
 
 // Returns a line for each dimension that the user suggested as dynamic and that guards specialize all the same.
 std::vector<std::string> dropped_suggestions(ShapeEnv& env);
 
-// Explains why `guard`, a guard checked at calls, does not hold. The text has the expected condition, the actual
+// Explains why `guard`, a guard checked at calls, does not hold. The message has the expected condition, the actual
 // `values`, and the causes unless the guard itself is the only cause.
 std::string explain_failure(ShapeEnv& env, const GuardFact& guard, const std::unordered_map<VarId, int64_t>& values);
 
