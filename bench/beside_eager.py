@@ -1,5 +1,5 @@
-"""timm models beside eager, each as its family ships it (random weights, batch 2, fp32, without gradients), none of which
-the benchmark's own list holds: first calls, steady state, the difference.
+"""timm models beside eager mode, each as its family ships it (random weights, batch 2, fp32, without gradients): first
+calls, steady state, numerical differences. None of the models is in the benchmark's own list.
 
     python bench/beside_eager.py [names...] [--turns 7] [--json file]
 """
@@ -74,7 +74,7 @@ NAMES = [
     "visformer_tiny",
     "xcit_nano_12_p16_224",
 ]
-RACES = 12  # calls in which libraries are timed
+RACES = 12  # calls in which libraries are timed (autotuning)
 
 
 def seconds(call) -> float:

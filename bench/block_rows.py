@@ -1,7 +1,7 @@
-"""The blocks that `bench/blocks.py` trains: functions of parameters and data as models write them.
+"""The blocks trained by `bench/blocks.py`: functions of parameters and data, written as in real models.
 
-A row is a name, a function, and a recipe for its inputs. Where it is trained, it gives one tensor, and floating-point
-inputs want gradients.
+A row is a name, a function, and a function which creates its inputs. A trained row returns a single tensor, and its
+floating-point inputs require gradients.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def contrastive(a, b):
 
 
 def of_layer(layer, states):
-    """One recurrent layer as torch runs it, of (length, batch, features)."""
+    """A recurrent layer as run by torch, on input (length, batch, features)."""
 
     def run(x, *others):
         of, parameters = others[:states], others[states:]

@@ -1,6 +1,7 @@
-"""More blocks for `bench/blocks.py`: what models, losses, optimizers and pipelines of data fuse by hand.
+"""More blocks for `bench/blocks.py`: computations for which models, losses, optimizers and data pipelines have fused
+kernels.
 
-Rows of `block` are trained; rows of `forward` are run without gradients.
+Rows of `block` are trained; rows of `forward` run without gradients.
 """
 
 from __future__ import annotations

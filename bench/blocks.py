@@ -1,9 +1,9 @@
-"""Forward and backward passes of single blocks beside eager, and beside torch.compile.
+"""Forward and backward passes of single blocks beside eager mode, and beside torch.compile.
 
     python bench/blocks.py [words in names...] [--seconds 0.3] [--threads 1] [--torch] [--forward] [--json file]
 
-Figures are processor time, the lower quartile of calls of all sides in turns. A ratio is another's time by ours: below 1
-we are slower. Gradients are compared with eager's first.
+Figures are processor time: the lower quartile of calls, with all sides measured in turns. A ratio is the other side's
+time divided by cresset's time; below 1 cresset is slower. Gradients are first compared with eager mode's gradients.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ warnings.simplefilter("ignore")
 
 
 def step(function, inputs, tangent):
-    """Result and gradients of one pass; `tangent` None: the forward pass alone."""
+    """Returns the result and the gradients of a pass; `tangent` None: the forward pass alone."""
     out = function(*inputs)
     if tangent is None:
         return [out] if isinstance(out, torch.Tensor) else list(out)
@@ -41,7 +41,7 @@ def prepared(block: Block) -> tuple:
 
 
 def quartiles(calls: dict, seconds: float) -> dict[str, float]:
-    """Microseconds of processor time a call of each."""
+    """Returns the processor time of a call of each side, in microseconds (lower quartile)."""
 
     def timed(call, repeats: int) -> float:
         begin = time.process_time()
@@ -76,7 +76,7 @@ def measure(block: Block, options) -> dict:
     expected = step(block.function, inputs, tangent)
     off = {name: difference(step(f, inputs, tangent), expected) for name, f in functions.items()}
     calls = {name: lambda f=f: step(f, inputs, tangent) for name, f in functions.items()}
-    for _ in range(8):  # library choices settle in the first calls
+    for _ in range(8):  # autotuning settles in the first calls
         for call in calls.values():
             call()
     return {"name": block.name, "us": quartiles(calls, options.seconds), "off": off}

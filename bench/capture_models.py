@@ -1,6 +1,6 @@
-"""The models whose capture is slow elsewhere, at their published sizes: thousands of operators, a few kinds of them.
+"""Models with an expensive capture in other compilers, at their published sizes: thousands of operators of a few kinds.
 
-`MODELS` gives for each name (module, inputs), where inputs are keyword arguments of one call.
+`MODELS` maps each name to (module, inputs); the inputs are keyword arguments of a call.
 """
 
 from __future__ import annotations

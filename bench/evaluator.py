@@ -1,4 +1,5 @@
-"""What evaluating bytecode costs beside CPython's own loop, on pure Python code. Prints a table, and JSON with --json."""
+"""The cost of evaluating bytecode beside CPython's own loop, on pure Python code. Prints a table, and JSON with
+--json."""
 
 from __future__ import annotations
 

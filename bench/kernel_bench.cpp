@@ -1,6 +1,5 @@
-// Speed of generated code: nanoseconds an element and bytes a second for typical kernels, and what compiling them
-// costs.
-//   kernel_bench [libtorch_cpu.so, for its vector-math library [how often to compile]]
+// Speed of generated code: nanoseconds per element and bytes per second for typical kernels, and their compile time.
+//   kernel_bench [libtorch_cpu.so, for its vector-math library [number of compilations]]
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -59,7 +58,7 @@ struct Case {
   std::vector<std::vector<char>> memory;
 };
 
-// A kernel of one row-major input and output; `value` makes the stored scalar from the loaded one.
+// A kernel with a row-major input and a row-major output; `value` creates the stored scalar from the loaded scalar.
 using Value = std::function<ScalarId(Case&, ScalarId, ExprId column, ExprId columns)>;
 std::unique_ptr<Case> rowwise(std::string name, int64_t rows, int64_t cols, bool reduces, DType dtype,
                               const Value& value) {
@@ -167,7 +166,7 @@ double seconds(const std::function<void()>& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Processor time, so that a busy machine does not count.
+// Processor time, so that other load on the machine does not count.
 double cpu_seconds(const std::function<void()>& f) {
   const std::clock_t start = std::clock();
   f();
@@ -211,7 +210,7 @@ int main(int argc, char** argv) {
   options.from_disk_cache = false;
   codegen::cpu::CpuBackend::get().configure(options);
   std::vector<std::unique_ptr<Case>> cases;
-  cases.push_back(add(512, 256));  // in the second-level cache
+  cases.push_back(add(512, 256));  // fits in the second-level cache
   cases.push_back(add(4096, 1024));
   cases.push_back(rowwise("scale", 512, 256, false, DType::F32, add_self));
   cases.push_back(rowwise("scale bf16", 512, 256, false, DType::BF16, add_self));

@@ -1,6 +1,7 @@
-"""The kernels that `bench/kernels.py` times: small functions as models write them, with sizes that nobody chose for us.
+"""The kernels timed by `bench/kernels.py`: small functions, written as in real models, with sizes not tuned for
+cresset.
 
-A row is a name, a function, and a recipe for its inputs from a number of elements.
+A row is a name, a function, and a function which creates its inputs for a number of elements.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ def bits(*shape: int) -> torch.Tensor:
 
 
 def rest(n: int, *known: int) -> int:
-    """The extent that fills up to n elements beside the known ones."""
+    """Returns the extent which, beside the known extents, gives about n elements."""
     return max(1, n // math.prod(known))
 
 
 def side(n: int, *known: int) -> int:
-    """One of two equal extents; odd, so that no vector fits."""
+    """Returns an extent to be used twice; the extent is odd, so that no vector fits."""
     return max(1, math.isqrt(rest(n, *known))) | 1
 
 

@@ -1,9 +1,10 @@
-"""Kernels that nobody tuned for, beside eager: pointwise, layouts, reductions, indices, windows, at three sizes.
+"""Untuned kernels beside eager mode: pointwise, layouts, reductions, indices, windows, at three sizes.
 
     python bench/kernels.py [words in names...] [--sizes 64 100000 5000000] [--seconds 0.2] [--torch] [--json file]
 
-One symbolic compilation, made at the middle size, serves all sizes; `static` is compiled with dynamic=False for each. A
-ratio is eager's time by ours: below 1 we are slower. Results are compared with eager's: values, dtype and strides.
+A single symbolic compilation, made at the middle size, serves all sizes; `static` is compiled with dynamic=False for
+each size. A ratio is eager mode's time divided by cresset's time; below 1 cresset is slower. Values, dtype and strides
+of the results are compared with eager mode.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 3e-3}
 
 
 def strides(t: torch.Tensor) -> list[int]:
-    """Of the dimensions where they say something."""
+    """Returns the strides of the dimensions with more than one element."""
     return [stride for extent, stride in zip(t.shape, t.stride()) if extent > 1 and t.numel() > 0]
 
 
 def difference(got, expected) -> str | None:
-    """What of a result is not eager's, in words."""
+    """Describes the difference of a result from eager mode's result; None if they agree."""
     for (_, a), (_, b) in zip(tensors(got), tensors(expected), strict=True):
         if a.dtype != b.dtype or a.shape != b.shape or strides(a) != strides(b):
             return f"{a.dtype} {tuple(a.shape)} {a.stride()} instead of {b.dtype} {tuple(b.shape)} {b.stride()}"
@@ -55,7 +56,8 @@ def timed(call, inputs, repeats: int) -> float:
 
 
 def quartiles(calls: dict, inputs, seconds: float) -> dict[str, float]:
-    """Lower quartile of the microseconds a call of each, measured in turns: others on the machine only ever add."""
+    """Returns the lower quartile of microseconds per call of each side, measured in turns. The lower quartile is used
+    because other load on the machine only adds time."""
     repeats = max(1, int(2e-4 / max(timed(next(iter(calls.values())), inputs, 1), 1e-7)))
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds * len(calls)
@@ -81,7 +83,7 @@ def measure(row: Row, options) -> list[dict]:
         expected = row.function(*inputs)
         wrong = {name: difference(call(*inputs), expected) for name, call in calls.items()}
         del expected
-        for _ in range(8):  # library choices settle in the first calls
+        for _ in range(8):  # autotuning settles in the first calls
             for call in calls.values():
                 call(*inputs)
         us = quartiles(calls, inputs, options.seconds)

@@ -1,9 +1,9 @@
-"""Many models, one compilation each: the sweep of `tests/python/model_tables.py`, a process a model.
+"""Many models, a single compilation each: the sweep of `tests/python/model_tables.py`, with a process for each model.
 
     python bench/model_sweep.py [transformers] [timm] [--only names...] [--draws 20] [--gradients] [--json file]
 
-With CRESSET_VALIDATE=1, what was done to sizes is proved too, and the table shows what that cost. Exit status 1: a result
-differed, or fewer than 95 % of the models took one compilation.
+With CRESSET_VALIDATE=1 the rewrites of sizes are also proved, and the table shows the cost of the proofs. Exit status
+1: a result differed, or fewer than 95 % of the models were compiled exactly once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _worker(subject, draws, gradients, pipe):
 
 
 def in_process(subject, draws, seconds, gradients=False):
-    """The row of one model; a crash or a time-out of it is a row as well."""
+    """Measures the row of a model in a separate process. A crash or a time-out also gives a row."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_worker, args=(subject, draws, gradients, there))

@@ -1,4 +1,4 @@
-"""What of a figure is noise: bands of medians from runs in turns, without assuming how times are distributed."""
+"""The noise of figures: bands of medians from runs in turns, without assumptions about the distribution of times."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import statistics
 
 
 def band(samples: list[float]) -> list[float]:
-    """The interval that holds the true median in 19 of 20 cases: two order statistics (David and Nagaraja, Order
-    Statistics, section 7.1), all there is for fewer than six samples."""
+    """Returns an interval which contains the true median in 19 of 20 cases: two order statistics (David and Nagaraja,
+    Order Statistics, section 7.1). With fewer than six samples the interval contains all samples."""
     ordered, n = sorted(samples), len(samples)
     outside = max(0, math.floor((n - 1.96 * math.sqrt(n)) / 2))
     return [ordered[outside], ordered[n - 1 - outside]]
 
 
 def summary(times: dict[str, list[float]], of: str = "cresset") -> dict:
-    """Seconds of each side, in turns -> {"ms": medians, "ms_band": their bands, "over": {side: [low, median, high]}},
-    the last how many times longer than `of` a side took in the same turn, so that what slows all sides cancels."""
+    """Maps the seconds of each side, measured in turns, to {"ms": medians, "ms_band": their bands, "over": {side: [low,
+    median, high]}}. "over" is the time of a side divided by the time of `of` in the same turn, so common slowdowns
+    cancel."""
     out = {
         "ms": {name: 1e3 * statistics.median(t) for name, t in times.items()},
         "ms_band": {name: [1e3 * t for t in band(samples)] for name, samples in times.items()},
@@ -28,7 +29,7 @@ def summary(times: dict[str, list[float]], of: str = "cresset") -> dict:
 
 
 def of_mean(bands: list[list[float]]) -> list[float] | None:
-    """The band of a geometric mean of independent figures, from [low, middle, high] of each."""
+    """Returns the band of a geometric mean of independent figures, from [low, middle, high] of each figure."""
     bands = [b for b in bands if b and b[0] > 0]
     if not bands:
         return None

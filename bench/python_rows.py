@@ -1,4 +1,5 @@
-"""What the Python front end costs: capture, guards, graph breaks, evaluation. One compiler a process; eager beside it."""
+"""Costs of the Python front end: capture, guards, graph breaks, evaluation. A process for each compiler, beside eager
+mode."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def timed(call) -> float:
 
 
 def medians_ms(sides: dict, rounds: int) -> dict:
-    """Of calls without arguments, one of each in turn."""
+    """Returns median milliseconds of calls without arguments, with the sides called in turn."""
     times = {name: [] for name in sides}
     for _ in range(rounds):
         for name, run in sides.items():
@@ -88,7 +89,7 @@ def forget(compiler: str) -> None:
 
 
 def guard_us(compiler: str, function, values: dict) -> float:
-    """Microseconds to find out that a call is served by what was compiled."""
+    """Returns the microseconds of the guard check of a call served by compiled code."""
     arguments = {name: v for name, v in values.items() if isinstance(v, torch.Tensor)}
     forget(compiler)
     compiled = compile_with(compiler, function)
@@ -112,7 +113,8 @@ def guard_us(compiler: str, function, values: dict) -> float:
 
 
 def capture_ms(compiler: str, function, arguments: dict, rounds: int) -> dict:
-    """Milliseconds of capture alone; torch.compile's is a whole first call whose backend runs the graph eagerly."""
+    """Returns the milliseconds of a capture alone. For torch.compile this is a whole first call with a backend which
+    runs the graph eagerly."""
     times, operators = [], None
     for _ in range(rounds):
         forget(compiler)
@@ -144,7 +146,7 @@ OPTIMIZERS = {"sgd": (torch.optim.SGD, 400), "adam": (torch.optim.Adam, 400), "a
 
 @one_thread()
 def optimizer_ms(compiler: str, kind: type, width: int) -> dict:
-    """A step of 40 square parameters, on one thread."""
+    """Returns the milliseconds of an optimizer step with 40 square parameters, on one thread."""
     parameters = [torch.nn.Parameter(torch.randn(width, width)) for _ in range(40)]
     for p in parameters:
         p.grad = torch.randn_like(p)
@@ -163,9 +165,10 @@ def optimizer_ms(compiler: str, kind: type, width: int) -> dict:
 @one_thread()
 @torch.enable_grad()
 def training_step_ms(compiler: str) -> dict:
-    """A whole step as one function: forward, backward, clipping, AdamW, a schedule; three layers of GPT-2, three lengths.
+    """A whole training step as a single function: forward, backward, clipping, AdamW, a schedule. The model has three
+    layers of GPT-2, and runs at three lengths.
 
-    Each compiler trains a model of its own beside eager's. `first`: milliseconds of the first three calls.
+    Each compiler trains its own model beside eager mode's model. `first`: milliseconds of the first three calls.
     """
     import transformers
 
@@ -209,7 +212,8 @@ def evaluator() -> dict:
 
 
 def measure(compiler: str) -> dict:
-    """compiler: "cresset", or "inductor" (whose capture and guards are taken with a backend that compiles nothing)."""
+    """Measures all rows. compiler: "cresset", or "inductor", whose capture and guards are measured with a backend that
+    compiles nothing."""
     ours = compiler == "cresset"
     front = "cresset" if ours else "eager"
     run, values = bert()

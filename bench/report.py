@@ -16,7 +16,7 @@ from rich.table import Table
 
 
 def mean(values: list[float]) -> float | None:
-    """Geometric."""
+    """Returns the geometric mean."""
     values = [v for v in values if v and v > 0]
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
@@ -36,7 +36,8 @@ def text(value: float | None, form: str = "{:.2f}") -> str:
 
 
 def over(row: dict, what: str, compiler: str) -> list[float] | None:
-    """[low, middle, high] of how many times faster ours is; files from before bands were kept give the middle alone."""
+    """Returns [low, middle, high] of the speedup of cresset over `compiler`. Older files have no bands and give only
+    the middle value."""
     if (found := dig(row, what, "over", compiler)) is not None:
         return found
     middle = ratio(dig(row, what, "ms", compiler), dig(row, what, "ms", "cresset"))
@@ -61,7 +62,8 @@ def us_per_operator(row: dict) -> float | None:
 
 
 def compile_seconds(side: dict | None) -> float | None:
-    """The first call less one more call: what compiling took, however slow the model runs on the machine."""
+    """Returns the seconds of the first call minus the seconds of a later call: the compile time without the model's run
+    time."""
     again = dig(side, "again_seconds")
     return None if again is None else max(side["seconds"] - again, 1e-3)
 
@@ -70,15 +72,15 @@ PHASES = ("ms_setup", "ms_capture", "ms_lowering", "ms_codegen")
 
 
 def compile_ms(side: dict | None) -> float | None:
-    """What compiling took by the compiler's own clocks: installing, capturing, lowering, and generating code or reading
-    it from disk. A difference of two runs has the noise of both, and counts what any first run pays: primitives that
-    libraries make, the race between libraries, memory touched for the first time (`first_run_seconds`)."""
+    """Returns the compile time by the compiler's own clocks: installing, capturing, lowering, and generating code or
+    reading code from disk. The difference of two runs would have the noise of both. It would also count the costs of
+    every first run: creation of library primitives, autotuning, first use of memory (`first_run_seconds`)."""
     phases = [dig(side, phase) for phase in PHASES]
     return None if None in phases else sum(phases)
 
 
 def first_run_seconds(side: dict | None) -> float | None:
-    """What the run of the first call took above a later one."""
+    """Returns the seconds by which the first run exceeded a later run."""
     own, less_a_run = compile_ms(side), compile_seconds(side)
     return None if own is None or less_a_run is None else less_a_run - own / 1e3
 
@@ -188,7 +190,7 @@ def accuracy_table(results: dict) -> Table:
 
 
 def model_line(name: str, row: dict) -> str:
-    """All that was measured of a model, on one line."""
+    """Returns all measurements of a model as a single line."""
     first, stats = dig(row, "first", "cresset"), dig(row, "first", "cresset") or {}
     parts = [
         first and f"first {first.get('seconds', 0):.2f} s" + text(ratio(dig(row, "first", "inductor", "seconds"), first.get("seconds")), " ({:.1f}x)"),
@@ -202,7 +204,7 @@ def model_line(name: str, row: dict) -> str:
 
 
 def sweep_ratio(row: dict) -> list[float] | None:
-    """[low, middle, high] of symbolic over fixed sizes, over the shapes."""
+    """Returns [low, middle, high] of symbolic over fixed sizes, over the shapes."""
     shapes = dig(row, "sweep", "shapes") or []
     return noise.of_mean([r.get("over") or [ratio(r["dynamic"], r["static"])] * 3 for r in shapes])
 
@@ -313,7 +315,7 @@ def run_bounds(results: dict) -> list[Bound]:
 
 
 def python_bounds(results: dict) -> list[Bound]:
-    """Of the Python front end; torch.compile's figure is printed beside where it has one."""
+    """Returns the bounds of the Python front end. torch.compile's figure is printed beside them where it exists."""
 
     def beside(text_: str, *path: str) -> str:
         theirs = dig(results, "python", "inductor", *path)

@@ -1,7 +1,7 @@
-"""`make bench`: compile time, run time, overhead and memory against eager and torch.compile, side by side in one run.
+"""`make bench`: compile time, run time, overhead and memory against eager mode and torch.compile, in the same run.
 
-Each measurement is a fresh process with caches of its own. Results are written after every measurement, so that an
-interrupted run keeps what it has; --into adds to an earlier file.
+Each measurement is a fresh process with separate caches. Results are written after every measurement, so an interrupted
+run keeps its results; --into adds to an earlier file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ console = Console()
 
 
 def machine_name() -> str:
-    """The processor and its cores, as part of a file name."""
+    """Returns the processor and its number of cores, as part of a file name."""
     info = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.*)", info.read_text()) if info.exists() else None
     name = found.group(1) if found else os.uname().machine
@@ -42,7 +42,8 @@ def machine_name() -> str:
 
 
 def run_alone(command: list[str], environment: dict, limit: float) -> subprocess.CompletedProcess:
-    """A worker with the processes that it starts: when the time is over, none of them goes on beside the next."""
+    """Runs a worker in a process group. After the time limit the whole group ends, so no process disturbs the next
+    measurement."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
         command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
@@ -56,7 +57,7 @@ def run_alone(command: list[str], environment: dict, limit: float) -> subprocess
 
 
 class Session:
-    """One run: where results go, how long it may take, and the caches a model's measurements share."""
+    """A benchmark run: the results file, the time limit, and the caches shared by the measurements of a model."""
 
     def __init__(self, path: Path, results: dict, budget: float):
         self.path, self.results = path, results
@@ -92,8 +93,8 @@ class Session:
 
 
 def measure_first(session: Session, request: dict, what: list[str], compiler: str, repeat: int) -> None:
-    """First calls of fresh processes with cold caches, then of second ones: the run in the middle by its seconds, and the
-    band of all."""
+    """Measures first calls of fresh processes with cold caches, then with warm caches. Stores the run with the median
+    time, and the band of all runs."""
     request = {**request, "what": "first", "compiler": compiler}
     rows = session.results.setdefault("models", {}).setdefault(request["model"], {})
     wanted = [when for when in ("first", "warm") if when in what]
@@ -164,7 +165,8 @@ def measure_rest(session: Session, what: list[str], baseline: bool) -> None:
 
 
 def measure_capture(session: Session, named: str | None) -> None:
-    """The models whose capture is slow elsewhere: symbolic and static sizes, inference and training, caches cold."""
+    """Measures models with an expensive capture: symbolic and static sizes, inference and training, with cold
+    caches."""
     sys.path.insert(0, str(HERE.parent / "tests/python"))
     from capture_models import MODELS
 
@@ -229,7 +231,7 @@ def main(
         "static": static,
     }
     session = Session(path, results, budget)
-    # As where it is installed, and as torch is: modules are there as bytecode.
+    # As in an installation of cresset, and of torch, modules exist as bytecode.
     compileall.compile_dir(HERE.parent / "python" / "cresset", quiet=1)
     columns = TextColumn("{task.description:30s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:

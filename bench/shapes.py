@@ -1,10 +1,10 @@
-"""Symbolic shapes in figures, beside torch.compile: what a symbolic operation costs, first calls with symbolic and with
-fixed sizes, guards, and compilations over a sweep of random sizes.
+"""Figures on symbolic shapes, beside torch.compile: the cost of a symbolic operation, first calls with symbolic and
+with fixed sizes, guards, and compilations over a sweep of random sizes.
 
     python bench/shapes.py [models...] [--draws 200] [--torch models...] [--json file]
 
-Every first call is measured in a process of its own with an empty cache folder. Our own operations are measured by
-`build/release/bench/sym_bench` (ninja -C build/release sym_bench). `bench/model_sweep.py` sweeps over many more models.
+Every first call is measured in a separate process with an empty cache folder. `build/release/bench/sym_bench` (ninja -C
+build/release sym_bench) measures cresset's own operations. `bench/model_sweep.py` sweeps over many more models.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT = ["bert", "gpt2", "t5", "swin", "resnet50"]
 
 
 def sweep_inputs(model, module, draws):
-    """The first of the model's own sizes, then random ones."""
+    """Yields the first sizes of the model, then random sizes."""
     rng = random.Random(model.name)
     lengths = [n for _, n in model.sweep()]
     batch, length = model.sweep()[0]
@@ -39,7 +39,8 @@ def sweep_inputs(model, module, draws):
 
 
 def set_up(name, draws):
-    """The module, the inputs after the first, and a function that times the first call of a compiled module."""
+    """Returns the module, the inputs after the first, and a function which times the first call of a compiled
+    module."""
     import torch
     from models import MODELS
 
@@ -93,7 +94,7 @@ def measure_torch(name, dynamic, draws):
 
 
 def measure_torch_operations(*_):
-    """Nanoseconds of torch's symbolic integers for what sym_bench measures of ours."""
+    """Returns nanoseconds of torch's symbolic integers for the operations in sym_bench."""
     from torch._dynamo.source import ConstantSource
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, statically_known_true
 
@@ -124,7 +125,7 @@ MEASURES = {"cresset": measure_cresset, "torch": measure_torch, "torch operation
 
 
 def apart(what, *arguments, timeout=900):
-    """Runs one measurement in a fresh process; {"failed": why} when it does not end well."""
+    """Runs a measurement in a fresh process; returns {"failed": reason} when it fails."""
     with tempfile.TemporaryDirectory() as cache:
         env = {**os.environ, "CRESSET_CACHE_DIR": cache, "TORCHINDUCTOR_CACHE_DIR": cache}
         command = [sys.executable, __file__, "--apart", json.dumps([what, *arguments])]
@@ -137,7 +138,7 @@ def apart(what, *arguments, timeout=900):
 
 
 def best(times, *arguments):
-    """The run with the fastest first call: what else the machine does only makes it slower."""
+    """Returns the run with the fastest first call, since other load on the machine only slows it down."""
     rows = [apart(*arguments[:-1], arguments[-1] if i == 0 else 0) for i in range(times)]
     fastest = min(rows, key=lambda row: row.get("first_call_cpu_s", float("inf")))
     return {**rows[0], **{k: v for k, v in fastest.items() if k.startswith(("first_call", "capture"))}}
@@ -147,7 +148,7 @@ def best(times, *arguments):
 
 
 def operation_costs():
-    """CPU nanoseconds of our own operations; empty when sym_bench was not built."""
+    """Returns CPU nanoseconds of cresset's operations; empty when sym_bench was not built."""
     binary = ROOT / "build" / "release" / "bench" / "sym_bench"
     if not binary.exists():
         return {}
@@ -160,14 +161,14 @@ def seconds(row):
 
 
 def ratio(row):
-    """Of CPU time, where that is known: other processes do not count."""
+    """Returns a ratio of CPU times where they are known, since other processes do not influence them."""
     key = "first_call_cpu_s" if "first_call_cpu_s" in row["dynamic"] else "first_call_s"
     both = key in row["dynamic"] and key in row["static"]
     return f"{row['dynamic'][key] / row['static'][key]:.2f}" if both else "-"
 
 
 def table(result):
-    """Two tables in Markdown."""
+    """Returns two tables in Markdown."""
     lines = ["| operation | cresset, ns | torch, ns |", "| --- | ---: | ---: |"]
     for name, ns in result["operations_ns"].items():
         theirs = result["torch_operations_ns"].get(name)

@@ -1,4 +1,5 @@
-// Time of the operations that capture runs most: building, comparing, deciding, simplifying index arithmetic, guards.
+// Time of the most frequent operations of a capture: building, comparing, deciding, simplifying index arithmetic,
+// guards.
 #include <benchmark/benchmark.h>
 
 #include "guard/guard_program.h"

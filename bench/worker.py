@@ -1,4 +1,4 @@
-"""One measurement in a process of its own. Reads a request (JSON, first argument), prints the answer as its last line."""
+"""A measurement in a separate process. Reads a request (JSON, first argument), prints the answer as its last line."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from models import MODELS, seeded_call  # noqa: E402
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-# How much of the pipeline runs: options of cresset.compile.
+# The part of the pipeline which runs: options of cresset.compile.
 LEVELS = {"full": {}, "unfused": {"fuse": False}, "traced": {"frontend": "trace"}, "frozen": {"freeze": True}}
 
 
 def compile_with(compiler: str, target, request: dict | None = None):
-    """request: "static" specializes all sizes, for all compilers; "level" is one of LEVELS, for ours."""
+    """request: "static" specializes all sizes, for all compilers; "level" is a key of LEVELS, for cresset."""
     request = request or {}
     fixed = False if request.get("static") or compiler == "cresset-static" else None
     if compiler == "eager":
@@ -60,7 +60,7 @@ def timed(call) -> float:
 
 
 def interleaved(calls: dict, seconds: float, least: int = 5, timer=timed) -> dict[str, list[float]]:
-    """Seconds of each, measured in turns so that a busy machine hits all alike."""
+    """Returns the seconds of each side, measured in turns so that other load affects all sides equally."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(next(iter(times.values()))) < least:
@@ -78,7 +78,8 @@ def cresset_stats() -> dict:
 
 
 def first(request) -> dict:
-    """Seconds from asking for compiled code to the end of the first call; the same call in eager for scale."""
+    """Returns the seconds from the request for compiled code to the end of the first call, and the time of the same
+    call in eager mode for comparison."""
     model, module, inputs = build(request)
     if request["compiler"].startswith("cresset"):
         import cresset  # noqa: F401  (a program imports it once, as it imports torch)
@@ -96,7 +97,7 @@ def first(request) -> dict:
 
 
 def peak_allocated(call) -> int:
-    """Greatest sum of bytes that torch's CPU allocator held during a call, above the state before it."""
+    """Returns the peak of bytes held by torch's CPU allocator during a call, above the state before it."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         call()
     events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
@@ -108,13 +109,13 @@ def peak_allocated(call) -> int:
 
 
 def side(request) -> dict:
-    """One compiler's part of `steady`: says what it is like, then times one call for each line it is sent."""
+    """A compiler's part of `steady`: prints its properties, then times a call for each line of input."""
     model, module, inputs = build(request)
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a model or a compiler prints is no answer
+    os.dup2(2, 1)  # output printed by a model or a compiler is not part of the answer
     expected = tensors(seeded_call(model, module, inputs))
     compiled = compile_with(request["compiler"], module, request)
-    for _ in range(16 if request["compiler"].startswith("cresset") else 3):  # library choices settle in the first calls
+    for _ in range(16 if request["compiler"].startswith("cresset") else 3):  # autotuning settles in the first calls
         got = seeded_call(model, compiled, inputs)
     difference = max(error(a, b) for (_, a), (_, b) in zip(tensors(got), expected))
     del got, expected
@@ -126,7 +127,7 @@ def side(request) -> dict:
 
 
 def train_side(request) -> dict:
-    """One compiler's part of `train`: a step is forward and backward, of the mean square of all results."""
+    """A compiler's part of `train`: a step is forward and backward, of the mean square of all results."""
     model, module, inputs = build(request)
     module.train()
     parameters = [p for p in module.parameters() if p.requires_grad]
@@ -159,7 +160,7 @@ def train_side(request) -> dict:
 
 
 class Side:
-    """A process that runs one compiler: torch.compile patches classes, which others would notice at every call."""
+    """A process which runs a single compiler: torch.compile patches classes, which would slow down other compilers."""
 
     def __init__(self, request: dict, compiler: str, what: str = "side"):
         child = {**request, "what": what, "compiler": compiler}
@@ -179,7 +180,8 @@ class Side:
 
 
 def steady(request) -> dict:
-    """Milliseconds a call of every compiler, in turns; differences from eager; peak bytes of intermediates."""
+    """Returns milliseconds per call of every compiler, measured in turns, differences from eager mode, and peak bytes
+    of intermediates."""
     sides = {compiler: Side(request, compiler) for compiler in request["compilers"]}
     times = interleaved({name: s.call for name, s in sides.items()}, request["seconds"], timer=lambda call: call())
     for s in sides.values():
@@ -189,7 +191,8 @@ def steady(request) -> dict:
 
 
 def train(request) -> dict:
-    """Milliseconds a training step of every compiler, in turns; seconds of the first; peak bytes of one."""
+    """Returns milliseconds per training step of every compiler, measured in turns, seconds of the first step, and peak
+    bytes of a step."""
     sides = {compiler: Side(request, compiler, "train_side") for compiler in request["compilers"]}
     times = interleaved({name: s.call for name, s in sides.items()}, request["seconds"], timer=lambda call: call())
     for s in sides.values():
@@ -199,8 +202,9 @@ def train(request) -> dict:
 
 
 def accuracy(request) -> dict:
-    """Distances from the same model in fp64, relative to the size of each result, of eager and of compiled code: of
-    results, and of gradients of the mean square of all results (in eval, so that no random numbers take part)."""
+    """Returns distances from the same model in fp64, relative to the size of each result, of eager mode and of compiled
+    code. The distances cover results, and gradients of the mean square of all results (in eval mode, without random
+    numbers)."""
     model, module, inputs = build(request)
     reference = copy.deepcopy(module).double()
     exact = {k: v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in inputs.items()}
@@ -224,7 +228,7 @@ def accuracy(request) -> dict:
 
 
 def capture(request) -> dict:
-    """Counters of the first call of one of the models whose capture is slow: what capturing took, and of which operators."""
+    """Returns counters of the first call of a model with an expensive capture: capture times, total and by operator."""
     import cresset
 
     module, inputs = capture_models.build(request["model"], request["training"])
@@ -237,7 +241,7 @@ def capture(request) -> dict:
 
 
 def sweep(request) -> dict:
-    """One dynamic compilation over a sweep of shapes, against code compiled for each shape alone."""
+    """Compares a single dynamic compilation over a sweep of shapes with code compiled for each shape alone."""
     model = MODELS[request["model"]]
     module = model.build(request["scale"], DTYPES[request["dtype"]])
     dynamic = compile_with("cresset", module, {"level": request.get("level", "full")})
@@ -259,8 +263,8 @@ def sweep(request) -> dict:
 
 
 def per_call_us(calls: dict, count: int, rounds: int = 15) -> dict:
-    """Microseconds a call of each side (medians); what ours takes above eager's in the same round, and eager's over ours:
-    [low, median, high]."""
+    """Returns microseconds per call of each side (medians), cresset's time above eager mode's time in the same round,
+    and eager mode's time over cresset's: [low, median, high]."""
 
     def many(call):
         for _ in range(count):
@@ -279,7 +283,7 @@ def per_call_us(calls: dict, count: int, rounds: int = 15) -> dict:
 
 
 def overhead(request) -> dict:
-    """Microseconds a call of programs that do next to nothing."""
+    """Returns microseconds per call of programs with almost no work."""
     x = torch.ones(1)
     chain = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(20)]).eval()
     row = torch.randn(1, 16)
@@ -292,7 +296,8 @@ def overhead(request) -> dict:
 
 
 def import_ms() -> float:
-    """Milliseconds of `import cresset` beside torch's, which registers what each first call needs."""
+    """Returns the milliseconds of `import cresset` after `import torch`. The import registers everything a first call
+    needs."""
     program = "import time, torch; begin = time.perf_counter(); import cresset; print(time.perf_counter() - begin)"
     runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in range(5)]
     return 1e3 * statistics.median(float(run.stdout) for run in runs)

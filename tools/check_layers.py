@@ -1,8 +1,8 @@
-"""Fails when a lower layer includes a higher one, when the core includes torch or Python, or when a source uses what
-our build makes something else of.
+"""Fails when a lower layer includes a higher layer, or when the core includes torch or Python. It also fails when a
+source uses a function which this build replaces by a different implementation.
 
-The order is the tree's: an entry of LAYERS may include itself and everything below it. Two folders in one entry do not
-see each other. Link targets enforce most of this too; headers without a .cpp need this check.
+The order is the order of the tree: an entry of LAYERS may include itself and everything below it. Two folders in an
+entry do not see each other. Link targets enforce most of this too; headers without a .cpp need this check.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LAYERS = [
     {"lower", "passes"},
     {"compile"},
 ]
-# Includes that the order alone would forbid, each with its reason.
+# Includes forbidden by the order but allowed, each with its reason.
 ALLOWED: set[tuple[str, str]] = set()
-# What a folder on top of the core must not include.
+# Includes forbidden in a folder above the core.
 FORBIDDEN_ABOVE = {
     "src/bridge": re.compile(r"^(Python\.h|pybind11/|torch/csrc/(?!api|autograd/(?!.*python))|frontend/|python/)"),
     "src/frontend": re.compile(r"^python/"),
 }
-# What compiles, but not to what it says.
+# Names which compile, but behave differently in this build.
 FORBIDDEN_WORDS = {
     "at::parallel_for": "without OpenMP it is one thread's: run_on_ranges (bridge/thread_pool.h)",
     "std::filesystem": "libtorch exports functions of another compiler's: base/files.h",

@@ -1,5 +1,5 @@
-// Prints the schema of every operator that has a row, with its class: what tests/python/check_schemas.py compares with
-// the schemas that torch registers.
+// Prints schema and class of every operator with a row. tests/python/check_schemas.py compares them with torch's
+// registered schemas.
 #include <fmt/format.h>
 
 #include "ops/op_def.h"

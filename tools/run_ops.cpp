@@ -1,10 +1,10 @@
 // Runs operators through their shape rules and the reference interpreter, for tests/python/check_ops.py.
 //
-// Standard input holds cases separated by lines "---": a graph text whose last node states no results, then
-// "return". The file named by the first argument holds the inputs' contents, row-major, one after the other. For each
-// case one line goes to standard output: "ok <guards>" and, tab separated, each result's type under the hints, the
-// contents being appended to the file named by the second argument; "shape <guards>" likewise, but no contents, for
-// operators that only ATen computes; or "fallback <reason>".
+// Standard input contains cases separated by lines "---": a graph whose last node states no results, then "return". The
+// file named by the first argument contains the inputs' contents, row-major, one after another. Each case writes a line
+// to standard output. "ok <guards>" is followed, tab separated, by each result's type under the hints; the contents are
+// appended to the file named by the second argument. "shape <guards>" is the same without contents, for operators
+// computed only by ATen. Otherwise the line is "fallback <reason>".
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,7 +32,7 @@ std::string describe_type(const graph::Graph& graph, const graph::TensorType& ty
                      fmt::join(hints(graph, type.strides), ","));
 }
 
-// Gives the last node the results that its shape rule says.
+// Gives the last node the results of its shape rule.
 Result<bool> infer(graph::Graph& graph) {
   const graph::Node bare = graph.node(graph.order.back());
   graph.order.pop_back();

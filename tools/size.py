@@ -1,8 +1,8 @@
-"""Prints functions and files that have outgrown their limits. `--check` fails on a hard one.
+"""Prints functions and files which have outgrown their limits. `--check` fails if a hard limit is exceeded.
 
-Limits: functions 40 lines (hard 80), .cpp 500 (hard 800), headers 200 (hard 400). Exempt from all: .def files and files
-that say `size: table` in their first ten lines (rule tables); a function whose body is one exhaustive switch says
-`size: switch` on the line before it.
+Limits: functions 40 lines (hard 80), .cpp 500 (hard 800), headers 200 (hard 400). .def files are exempt, and so are
+files with `size: table` in their first ten lines (rule tables). A function whose body is an exhaustive switch has the
+comment `size: switch` on the line before it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 //   auto fast = cresset::compile([&](const std::vector<at::Tensor>& x) { return std::vector{model->forward(x[0])}; });
 //   at::Tensor y = fast({input})[0];
 //
-// The first call captures the function on stand-ins with symbolic sizes; later calls with tensors of other sizes run
-// the same compiled code. What cannot be captured runs as it is.
+// The first call captures the function on proxy tensors with symbolic sizes. Later calls with tensors of other sizes
+// run the same compiled code. Code which cannot be captured runs in eager mode.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,15 +38,15 @@ struct CompileSettings {
 };
 
 struct CompiledStats {
-  int64_t graphs = 0;  // compiled variants made
+  int64_t graphs = 0;  // compiled cache entries
   int64_t calls = 0;
-  int64_t eager_calls = 0;  // calls that ran the function itself
+  int64_t eager_calls = 0;  // calls which ran the function itself
   int64_t operators_captured = 0, kernels = 0, extern_calls = 0;
-  std::vector<std::string> recompiles;     // the guard that failed, one a recompile
-  std::vector<std::string> eager_reasons;  // why calls ran the function itself
+  std::vector<std::string> recompiles;     // the failed guard of each recompile
+  std::vector<std::string> eager_reasons;  // reasons for running the function itself
 };
 
-// A compiled function. Copies share the compiled code. Safe to call from several threads.
+// A compiled function. Copies share the compiled code. Calls from several threads are safe.
 class CRESSET_API CompiledFunction {
  public:
   CompiledFunction(TensorFunction function, CompileSettings settings);
@@ -54,7 +54,7 @@ class CRESSET_API CompiledFunction {
   CompiledFunction(const CompiledFunction&);
   CompiledFunction& operator=(const CompiledFunction&);
 
-  // Equal to the function's own results, up to rounding. Throws what the function throws.
+  // Returns the function's own results, up to rounding. Throws the exceptions of the function.
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs) const;
   CompiledStats stats() const;
 
@@ -64,8 +64,8 @@ class CRESSET_API CompiledFunction {
   std::shared_ptr<State> state_;
 };
 
-// Compiles a function of tensors. It must not depend on tensor data in its control flow; see CompileSettings::state for
-// other things it may depend on.
+// Compiles a function of tensors. Its control flow must not depend on tensor data. CompileSettings::state covers
+// dependence on other state.
 CRESSET_API CompiledFunction compile_function(TensorFunction function, CompileSettings settings);
 
 template <class T, class = void>
@@ -73,14 +73,14 @@ struct IsModule : std::false_type {};
 template <class T>
 struct IsModule<T, std::void_t<decltype(std::declval<T&>()->modules())>> : std::true_type {};
 
-// A module holder must not even be tried as a function: asking whether it can be called does not compile.
+// A module holder is excluded first, because the test whether it is callable does not compile.
 template <class Function, std::enable_if_t<!IsModule<Function>::value, int> = 0>
 CompiledFunction compile(Function function, CompileSettings settings = {}) {
   return compile_function(TensorFunction(std::move(function)), std::move(settings));
 }
 
-// Compiles a torch::nn module (anything with `->forward(at::Tensor...) -> at::Tensor` and `->modules()`): the training
-// flags of all its parts are guarded.
+// Compiles a torch::nn module (any type with `->forward(at::Tensor...) -> at::Tensor` and `->modules()`). The training
+// flags of all submodules are guarded.
 template <class Module, std::enable_if_t<IsModule<Module>::value, int> = 0>
 CompiledFunction compile(Module module, CompileSettings settings = {}) {
   settings.state = [module]() mutable {

@@ -1,6 +1,6 @@
-// The standard headers of the core, precompiled once: parsing them was half of what the core took to compile. No header
-// of ours belongs here, so that no edit compiles this again. A build for the sanitizers does without it, and so shows
-// where an include is missing.
+// The precompiled standard headers of the core. Parsing them took half of the core's compile time. No header of cresset
+// belongs here, since every edit of it would recompile this file. Sanitizer builds do not use the file and thereby find
+// missing includes.
 #pragma once
 
 #include <fmt/format.h>

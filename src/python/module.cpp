@@ -29,7 +29,7 @@ using python::state_of;
 
 namespace {
 
-// {operator: {"calls", "ms"}}, the costliest first.
+// {operator: {"calls", "ms"}}, the most expensive operator first.
 py::dict capture_operators(const bridge::CaptureCosts& costs) {
   using Row = std::pair<std::string_view, bridge::CaptureCosts::Operator>;
   std::vector<Row> rows(costs.operators.begin(), costs.operators.end());
@@ -87,7 +87,7 @@ py::dict stats() {
   out["ms_codegen"] = t.ms_codegen;
   out["programs_from_disk"] = t.programs_from_disk;
   out["frozen_values"] = t.frozen_values;
-  const codegen::CodegenStats code = codegen::total_stats();  // of the process: reset() leaves them
+  const codegen::CodegenStats code = codegen::total_stats();  // of the whole process; reset() keeps these counters
   out["kernels_generated"] = code.kernels_compiled;
   out["kernels_from_disk"] = code.disk_hits;
   return out;
@@ -114,7 +114,7 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   return py::reinterpret_steal<py::object>(made);
 }
 
-// What each variant of a compiled function is, for cresset.explain and tests.
+// Describes each cache entry (`Variant`) of a compiled function, for cresset.explain and tests.
 py::dict describe(const frontend::Variant& variant, const std::string& begins) {
   py::dict row;
   row["begins"] = begins;
@@ -139,11 +139,11 @@ py::dict describe(const frontend::Variant& variant, const std::string& begins) {
   return row;
 }
 
-// Those that begin with the call, then those that begin at each point between two pieces.
+// Cache entries for the beginning of a call come first, then the resume entries of each resume point.
 py::list variants(const py::object& object) {
   py::list out;
   const frontend::CompiledFunction& state = state_of(object);
-  const frontend::Variants first = state.variants();  // objects are made meanwhile: variants may go (gone_models.h)
+  const frontend::Variants first = state.variants();  // a copy: entries may go meanwhile (gone_models.h)
   for (const auto& v : first) out.append(describe(*v, ""));
   const frontend::Points points = state.points();
   for (const auto& point : points)
@@ -197,6 +197,6 @@ PYBIND11_MODULE(_C, m) {
   python::init_shapes(m);
   python::init_numbers(m);
   bridge::configure_codegen();
-  // As torch registers its own while it is imported; nothing reaches them before something is captured.
+  // Registered at import, as torch registers its own kernels. No call reaches these kernels before a capture.
   bridge::register_capture_kernels();
 }

@@ -1,4 +1,4 @@
-// Numbers in tensors, and facts stated about them, while something is captured.
+// Numbers in tensors, and facts stated about them, during a capture.
 #include "python/numbers.h"
 
 #include "bridge/capture.h"
@@ -13,7 +13,7 @@ namespace py = pybind11;
 namespace cresset::python {
 namespace {
 
-// A tensor's elements in order, as symbols; None where they are not symbolic.
+// Returns a tensor's elements in order, as symbols, or None where they are not symbolic.
 py::object read_numbers(const at::Tensor& tensor) {
   bridge::Capture* capture = bridge::Capture::current();
   if (capture == nullptr || capture->closed()) return py::none();
@@ -36,8 +36,8 @@ bool lays_out(const at::Tensor& tensor) {
   return trace != nullptr && capture->lays_out(*trace);
 }
 
-// Whether the condition holds, which is taken for granted where only a later call or data can tell. message: for the
-// error that is raised then; a callable or None.
+// Evaluates the condition. A condition which depends on data or on a later call is assumed to hold and asserted at run
+// time. message: a callable for the error's string, or None.
 bool expect(const py::object& condition, const py::object& message) {
   const c10::SymNode node = frontend::node_of(condition.ptr());
   auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
@@ -45,7 +45,7 @@ bool expect(const py::object& condition, const py::object& message) {
   if (message.is_none()) return ours->expect(__FILE__, __LINE__, nullptr);
   return ours->expect(__FILE__, __LINE__, [&] {
     bridge::Capture* capture = bridge::Capture::current();
-    ++capture->recording;  // the text names numbers by their symbols: asking for one would end the piece
+    ++capture->recording;  // the string names symbols; reading a number would break the graph
     const py::object text = py::str(message());
     --capture->recording;
     return py::cast<std::string>(text);
@@ -64,7 +64,7 @@ c10::IValue as_float(py::handle number) {
   return py::cast<double>(py::float_(py::reinterpret_borrow<py::object>(number)));
 }
 
-// What an operator draws for a tensor like this one with these numbers, where its schema has plain ones.
+// Calls a random operator on a tensor like `like` with symbolic numbers, where the operator's schema has plain numbers.
 at::Tensor drawn(const std::string& op, const at::Tensor& like, const py::args& numbers) {
   torch::jit::Stack stack = {like};
   for (const py::handle number : numbers) stack.push_back(as_float(number));
@@ -72,7 +72,7 @@ at::Tensor drawn(const std::string& op, const at::Tensor& like, const py::args& 
   return call(op, std::move(stack));
 }
 
-// An operator of a tensor and numbers, likewise; nothing of it is differentiated.
+// The same for an operator of a tensor and numbers, without derivatives.
 at::Tensor called(const std::string& op, const at::Tensor& input, const py::args& numbers) {
   torch::jit::Stack stack = {input};
   for (const py::handle number : numbers) {

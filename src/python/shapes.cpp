@@ -1,4 +1,4 @@
-// What compiled functions know of their sizes, for cresset.shapes and cresset.solve.
+// The known sizes of compiled functions, for cresset.shapes and cresset.solve.
 #include "python/shapes.h"
 
 #include <pybind11/stl.h>
@@ -21,7 +21,7 @@ using bridge::SymbolBinding;
 using runtime::SymbolSource;
 using Key = std::tuple<int, uint32_t, uint32_t>;  // kind, position, dimension
 
-// Sizes that a solution may choose. Strides follow from sizes or stay as they are.
+// The kind of a symbol in a solution. A solution may choose sizes; strides follow from sizes or keep their values.
 const char* kind_name(const SymbolBinding& s, size_t tensors) {
   if (s.source.kind == SymbolSource::Kind::IntArgument) return "int";
   if (s.source.kind == SymbolSource::Kind::InputSize && s.source.position < tensors) return "size";
@@ -33,7 +33,7 @@ Key key_of(const SymbolBinding& s) { return {static_cast<int>(s.source.kind), s.
 
 sym::Interval natural(const sym::Symbol& s) { return s.range.lo >= 0 ? sym::Interval::size() : sym::Interval::all(); }
 
-// A solver over one variant's guards. What cannot be chosen stays at its hint.
+// A solver over the guards of a cache entry. Symbols which cannot be chosen keep their hints.
 sym::Solver solver_of(bridge::Entry& entry) {
   sym::ShapeEnv& env = *entry.env();
   sym::Solver solver(env.pool());
@@ -70,7 +70,8 @@ py::dict dimension(bridge::Entry& entry, const SymbolBinding& s, sym::Solver& so
   return row;
 }
 
-// The tensor of a call that this one must be, whose sizes are told; -1: none.
+// Returns the position of the earlier tensor which must be the same tensor and whose sizes are reported instead; -1:
+// none.
 int32_t earlier_of(const bridge::Entry& entry, const SymbolBinding& s) {
   using Kind = runtime::SymbolSource::Kind;
   const bool of_tensor = s.source.kind == Kind::InputSize || s.source.kind == Kind::InputStride;
@@ -89,7 +90,7 @@ py::list assigned(bridge::Entry& entry, const sym::Assignment& values) {
 
 py::list shape_report(const py::object& function) {
   py::list out;
-  const frontend::Variants all = state_of(function).variants();  // some may go while objects are made
+  const frontend::Variants all = state_of(function).variants();  // a copy: creating objects may remove cache entries
   for (const auto& variant : all) {
     py::dict row;
     row["eager_reason"] = variant->eager_reason;
@@ -127,7 +128,7 @@ py::list shape_report(const py::object& function) {
   return out;
 }
 
-// Sizes that one variant accepts; None when none were found.
+// Returns sizes accepted by a cache entry, or None when none were found.
 py::object sample_sizes(const py::object& function, size_t variant, uint64_t seed, int64_t spread) {
   const frontend::Variants variants = state_of(function).variants();
   if (variant >= variants.size() || variants[variant]->entry == nullptr) return py::none();
@@ -138,8 +139,8 @@ py::object sample_sizes(const py::object& function, size_t variant, uint64_t see
 
 using Sizes = std::vector<std::tuple<std::string, uint32_t, uint32_t, int64_t>>;  // kind, position, dimension, value
 
-// Sizes that a variant accepts, or with which a call raised.
-struct Class {  // of sizes
+// A class of sizes: accepted by a cache entry, or used in a call which raised.
+struct Class {
   sym::ShapeEnv& env;
   const std::vector<SymbolBinding>& symbols;
   std::span<const sym::GuardFact> guards;
@@ -158,7 +159,7 @@ class Outside {
     }
     std::vector<sym::ExprId> conditions;
     for (const sym::GuardFact& guard : c.guards) {
-      if (guard.reason.op == sym::kTextOfNumber && c.raised) continue;  // of the error's message
+      if (guard.reason.op == sym::kTextOfNumber && c.raised) continue;  // belongs to the error's message
       if (auto there = sym::transfer(c.env.pool(), guard.condition, pool_, here)) conditions.push_back(*there);
     }
     classes_.push_back(std::move(conditions));
@@ -166,11 +167,11 @@ class Outside {
 
   void add_point(const Sizes& sizes) { classes_.push_back(equalities(sizes)); }
 
-  // near: where to look first, changing as few sizes as can be.
+  // near: the sizes from which the solution should differ in as few sizes as possible.
   sym::Solution solve(const Sizes& near) {
     for (const auto& conditions : classes_) solver_.exclude(conditions);
     const std::vector<sym::ExprId> stay = equalities(near);
-    for (size_t distance = 0; distance < stay.size(); ++distance)  // 0: one size changes, else two
+    for (size_t distance = 0; distance < stay.size(); ++distance)  // 0: a single size changes, otherwise two
       for (size_t a = 0; a + distance < stay.size(); ++a) {
         sym::Solver solver = solver_;
         for (size_t i = 0; i < stay.size(); ++i)
@@ -220,9 +221,9 @@ class Outside {
   std::vector<std::vector<sym::ExprId>> classes_;
 };
 
-// The smallest sizes that no variant accepts, with which no call raised because of sizes alone, and that are none of
-// `others`: (status, sizes), status one of "found", "covered", "gave up". near: sizes of which to change as few as
-// can be, instead.
+// Returns (status, sizes) with the smallest sizes accepted by no cache entry. Sizes for which a call raised because of
+// sizes alone are excluded, and so are `others`. status is "found", "covered" or "gave up". near: sizes to change as
+// little as possible, instead of taking the smallest.
 py::tuple sizes_outside(const py::object& function, const std::vector<Sizes>& others, const Sizes& near) {
   Outside outside;
   const auto& state = state_of(function);

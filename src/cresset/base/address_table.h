@@ -1,5 +1,5 @@
-// Tables keyed by addresses, which a capture asks several times for each instruction of the program: open addressing
-// with linear probing, at most half full. Nothing is taken out but everything at once.
+// Hash tables keyed by addresses, for the hottest lookups of a capture: several for each instruction of the program.
+// Open addressing with linear probing, at most half full. Single entries are never removed; clear() removes all.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace cresset {
 
-// Two addresses; the null ones are no key.
+// A pair of addresses. The pair of null pointers is not a valid key.
 struct AddressPair {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -42,7 +42,8 @@ class AddressTable {
   }
   bool contains(const Key& key) const { return find(key) != nullptr; }
 
-  // What is there under the key, made where nothing was, and whether it was made. Good until the next one is made.
+  // Returns the value under the key, which is created if absent, and whether it was created. The pointer is valid until
+  // the next insertion.
   std::pair<Value*, bool> add(const Key& key) {
     if (size_ >= most_) [[unlikely]]
       grow();
@@ -52,7 +53,7 @@ class AddressTable {
     return {&entry.second, fresh};
   }
   Value& operator[](const Key& key) { return *add(key).first; }
-  bool insert(const Key& key) { return add(key).second; }  // whether it is new
+  bool insert(const Key& key) { return add(key).second; }  // returns whether the key is new
 
   void clear() {
     if (64 * size_ < capacity()) return *this = AddressTable(), void();
@@ -60,7 +61,7 @@ class AddressTable {
     size_ = 0;
   }
 
-  // visit(key, value), in no order.
+  // Calls visit(key, value) for every entry, in no particular order.
   template <class Visit>
   void each(Visit&& visit) {
     std::as_const(*this).each([&](const Key& key, const Value& value) { visit(key, const_cast<Value&>(value)); });
@@ -72,7 +73,7 @@ class AddressTable {
   }
 
  private:
-  static constexpr int kFirstBits = 7, kMoreBits = 2;  // it grows to four times its size: most keys are placed once
+  static constexpr int kFirstBits = 7, kMoreBits = 2;  // capacity grows by a factor of four: most keys are placed once
 
   size_t capacity() const { return 2 * most_; }
   size_t place(const Key& key) const {
@@ -80,7 +81,7 @@ class AddressTable {
     while (!(entries_[at].first == key) && !(entries_[at].first == Key{})) at = (at + 1) & (capacity() - 1);
     return at;
   }
-  [[gnu::noinline]] void grow() {  // seldom: who asks is small without it
+  [[gnu::noinline]] void grow() {  // rare: kept out of line so that its callers are small
     const size_t before = capacity();
     const std::unique_ptr<Entry[]> old = std::move(entries_);
     shift_ = before == 0 ? 64 - kFirstBits : shift_ - kMoreBits;
@@ -91,7 +92,7 @@ class AddressTable {
   }
 
   std::unique_ptr<Entry[]> entries_;
-  int shift_ = 64;  // of a hash: what is left of it is a place
+  int shift_ = 64;  // a hash shifted right by this amount is a position
   size_t size_ = 0, most_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// CRESSET_CHECK states an invariant of cresset itself. It stays on in release builds; a failure is our bug, never the
-// user's, and says so.
+// CRESSET_CHECK states an invariant of cresset itself. The check stays on in release builds. A failure is a bug in
+// cresset, never the user's fault, and the message says so.
 #pragma once
 
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 namespace cresset {
 
-// Thrown by CRESSET_CHECK. Reaches the public boundary unchanged.
+// Thrown by CRESSET_CHECK. The exception reaches the public boundary unchanged.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

@@ -1,15 +1,15 @@
-// Options of one compilation that change the code it produces: part of every cache key.
+// Options of a compilation which change the generated code. They are part of every cache key, except for `freeze`.
 #pragma once
 
 namespace cresset::driver {
 
 struct Options {
-  bool eager_rounding = false;  // round bf16/fp16 after every operator, as eager does
-  bool fuse = true;             // false: one kernel an operator (for bisecting)
-  // No constant of the graph that is written shares memory with another: writes need not come last for that.
+  bool eager_rounding = false;  // round bf16/fp16 after every operator, as eager mode does
+  bool fuse = true;             // false: a kernel for each operator (for bisecting)
+  // No written constant of the graph shares memory with another constant, so writes to constants may come early.
   bool constants_apart = false;
-  // What is computed from weights alone is computed once, and weights are laid out for the libraries. The programs are
-  // those of other graphs: no part of keys.
+  // Values which depend on weights alone are computed once, and weights are laid out for the libraries. Freezing
+  // produces a different graph, so this option is not part of any key.
   bool freeze = false;
 };
 

@@ -1,4 +1,4 @@
-// Which device a tensor, a kernel or a step belongs to.
+// The device of a tensor, a kernel or a step.
 #pragma once
 
 #include <cstdint>

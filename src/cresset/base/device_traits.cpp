@@ -6,7 +6,7 @@ const DeviceTraits& traits_of(DeviceKind device) {
   static constexpr DeviceTraits kCpu = {
       .has_kernels = true,
       .lays_out_weights = true,
-      .channels_last_convolutions = DTypeSet(DType::F32, DType::BF16),  // oneDNN's
+      .channels_last_convolutions = DTypeSet(DType::F32, DType::BF16),  // of oneDNN
       .call_epilogues = DTypeSet(DType::F32, DType::BF16),
   };
   static constexpr DeviceTraits kNone;

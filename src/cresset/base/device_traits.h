@@ -1,5 +1,5 @@
-// Facts about kinds of devices that passes and rules decide by: they read these and name no device. Results never
-// depend on them, only speed and which of two right ways is taken.
+// Properties of device kinds on which passes and rules base decisions. Passes and rules read these traits and name no
+// device. The traits affect speed and the choice between two correct lowerings, but never results.
 #pragma once
 
 #include "base/device.h"
@@ -19,10 +19,10 @@ class DTypeSet {
 };
 
 struct DeviceTraits {
-  bool has_kernels = false;               // loop kernels are generated for it; else operators are extern calls
-  bool lays_out_weights = false;          // libraries take weights in layouts of their own (freezing)
-  DTypeSet channels_last_convolutions{};  // convolutions of images that are faster with channels last
-  DTypeSet call_epilogues{};              // products and convolutions whose library applies an activation on the way
+  bool has_kernels = false;               // loop kernels are generated; otherwise operators are extern calls
+  bool lays_out_weights = false;          // libraries take weights in their own layouts (freezing)
+  DTypeSet channels_last_convolutions{};  // dtypes of image convolutions which are faster in channels-last format
+  DTypeSet call_epilogues{};              // dtypes of products and convolutions whose library can apply an epilogue
 };
 
 const DeviceTraits& traits_of(DeviceKind device);

@@ -1,4 +1,4 @@
-// Element types, with the facts every layer needs: size, class, promotion, and the type arithmetic is done in.
+// Element types and the properties used by every layer: size, category, promotion, and the type of arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,11 @@ inline bool is_integral(DType dtype, bool include_bool = true) {
 // torch.promote_types for real dtypes (no complex).
 DType promote(DType a, DType b);
 
-// The dtype in which a kernel holds and computes a value of this dtype: f32 for f16/bf16, itself otherwise.
+// Returns the dtype in which a kernel holds and computes a value of this dtype: f32 for f16/bf16, otherwise the same.
 DType compute_dtype(DType dtype);
 
-// The dtype ATen accumulates a sum in on CPU: f32 for f16/bf16, i64 for integers and bool, itself otherwise.
+// Returns the dtype in which ATen accumulates a sum on CPU: f32 for f16/bf16, i64 for integers and bool, otherwise the
+// same.
 DType accumulate_dtype(DType dtype);
 
 }  // namespace cresset

@@ -84,7 +84,7 @@ std::optional<std::string> read_file(const std::string& path) {
 bool write_file(const std::string& path, std::string_view bytes) {
   static std::atomic<int> serial = 0;
   if (!make_folders(parent_folder(path))) return false;
-  const size_t name = path.find_last_of('/') + 1;  // 0 of a name alone
+  const size_t name = path.find_last_of('/') + 1;  // 0 for a name without a folder
   const std::string temporary =
       fmt::format("{}.{}.{}.{}", path.substr(0, name), path.substr(name), ::getpid(), serial++);
   if (write_new(temporary, bytes) && ::rename(temporary.c_str(), path.c_str()) == 0) return true;

@@ -1,5 +1,5 @@
-// Files, by the system's calls. Not std::filesystem: libtorch exports that library's functions as its own compiler made
-// them, and the linker takes those for ours; where the two compilers differ, memory is corrupted.
+// File access by system calls. std::filesystem is not used: libtorch exports symbols of this library as compiled by its
+// own compiler, and the linker resolves our calls to them. Where the two compilers differ, memory is corrupted.
 #pragma once
 
 #include <optional>
@@ -8,18 +8,19 @@
 
 namespace cresset {
 
-std::string parent_folder(const std::string& path);  // "" of a name alone
+std::string parent_folder(const std::string& path);  // "" for a name without a folder
 bool is_folder(const std::string& path);
-// Like mkdir -p. False: it is not there, and cannot be made.
+// Like mkdir -p. Returns false when the folder is absent and cannot be created.
 bool make_folders(const std::string& path);
 
-// nullopt: there is no such file, or not all of it could be read.
+// Returns nullopt when the file is absent or could not be read completely.
 std::optional<std::string> read_file(const std::string& path);
-// Makes the folders. The file is whole or as it was before: it is written under another name and renamed. False: it is
-// as it was before.
+// Creates the folders and replaces the file atomically: the bytes are written under another name, which is then
+// renamed. Returns false when the file is unchanged.
 bool write_file(const std::string& path, std::string_view bytes);
 
-// CRESSET_CACHE_DIR, or the user's cache folder ($XDG_CACHE_HOME/cresset, ~/.cache/cresset); "" where there is none.
+// Returns CRESSET_CACHE_DIR, or the user's cache folder ($XDG_CACHE_HOME/cresset, ~/.cache/cresset), or "" when neither
+// is set.
 std::string cache_folder();
 
 }  // namespace cresset

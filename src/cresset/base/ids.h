@@ -1,4 +1,4 @@
-// Typed 4-byte ids: an entity is an index into the pool that owns it, never a pointer.
+// Typed 4-byte ids. An entity is referenced by its index in the pool which owns it, never by a pointer.
 #pragma once
 
 #include <compare>

@@ -22,7 +22,7 @@ void set_sink(std::function<void(std::string_view line)> sink);  // default: std
 
 }  // namespace cresset::log
 
-// Builds the text only when the area is on.
+// Evaluates `text` only when the area is enabled.
 #define CRESSET_LOG(area, text)                                  \
   do {                                                           \
     if (::cresset::log::enabled(::cresset::log::Area::area))     \

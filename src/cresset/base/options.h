@@ -13,20 +13,23 @@ enum class Option {
 #undef CRESSET_OPTION
 };
 
-// Flag: 1, true, on, 0, false, off. Choice: one of the listed numbers. Count: a whole number of at least 1. Areas:
-// names of log areas, separated by commas. Folder: any path.
+// Flag: 1, true, on, 0, false, off. Choice: a listed number. Count: a whole number of at least 1. Areas: names of log
+// areas, separated by commas. Folder: any path.
 enum class OptionKind : uint8_t { Flag, Choice, Count, Areas, Folder };
 
-// The value of CRESSET_<name>. The default where the variable is unset, empty, or set to a value that is not allowed.
+// Returns the value of CRESSET_<name>. The default applies where the variable is unset, empty, or has a value which is
+// not allowed.
 std::string option(Option option);
 bool option_flag(Option option);
-int64_t option_int(Option option);  // of a Choice or a Count
+int64_t option_int(Option option);  // for a Choice or a Count
 
-// One line for each variable whose value is not allowed: variable, value, allowed values. The front doors (import in
-// Python, the first compile in C++) raise them together: a misspelled setting must not pass in silence.
+// Returns a line for each variable whose value is not allowed: variable, value, allowed values. The entry points
+// (import in Python, the first compile in C++) raise all of them together, because a misspelled setting must not be
+// ignored silently.
 std::vector<std::string> wrong_options();
 
-// Why nothing can be kept in the folder that CRESSET_CACHE_DIR names; empty where it can, or where no folder is named.
+// Returns the reason why the folder of CRESSET_CACHE_DIR is not writable. The string is empty when the folder is usable
+// or none is set.
 std::string cache_folder_problem();
 
 }  // namespace cresset

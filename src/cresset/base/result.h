@@ -1,4 +1,5 @@
-// "Cannot compile this" is a normal outcome and travels as a value. Result<T> holds a T or a Fallback.
+// A function which cannot compile its input returns a value, since this outcome is normal. Result<T> holds a T or a
+// Fallback.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,8 @@ std::string_view to_string(FallbackReason reason);
 
 struct Fallback {
   FallbackReason reason;
-  std::string attempted;  // what was tried, in the user's terms
-  std::string hint;       // how the user mends it; may be empty
+  std::string attempted;  // the attempted operation, in the user's terms
+  std::string hint;       // the remedy for the user; may be empty
 };
 std::string describe(const Fallback& fallback);
 

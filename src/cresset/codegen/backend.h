@@ -1,5 +1,5 @@
-// Machine code from kernels, for one kind of device. No torch: what a backend needs of the process is given to it
-// (cpu/cpu_backend.h).
+// Code generation from kernels for a kind of device. No torch: a backend receives the required functions of the process
+// from outside (cpu/cpu_backend.h).
 #pragma once
 
 #include <cstdint>
@@ -24,30 +24,32 @@ struct CodegenStats {
   double milliseconds = 0;
 };
 
-// Kernels on their way to code.
+// Kernels between scheduling and code generation.
 class ScheduledKernels {
  public:
   virtual ~ScheduledKernels() = default;
   virtual size_t distinct() const = 0;  // kernels of equal structure share their code
 };
 
-// Process-wide: kernels are compiled once and shared. Thread safe.
+// Process-wide: kernels are compiled once and shared. Thread-safe.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Two steps, between which any time may pass. Scheduling writes to the kernels' environment (it simplifies);
-  // generating reads it only, so that others may read it meanwhile. The kernels must outlive the schedules.
+  // Compilation has two steps, and any time may pass between them. Scheduling writes to the kernels' environment,
+  // because it simplifies. Code generation only reads it, so other threads may read it at the same time. The kernels
+  // must outlive the schedules.
   virtual std::shared_ptr<ScheduledKernels> schedule(const std::vector<const loop::Kernel*>& kernels) = 0;
-  // Result i belongs to kernel i. `scheduled` is this backend's.
+  // Result i belongs to kernel i. `scheduled` must come from this backend.
   virtual Result<CompiledKernels> generate(const ScheduledKernels& scheduled) = 0;
   Result<CompiledKernels> compile(const std::vector<const loop::Kernel*>& kernels) {
     return generate(*schedule(kernels));
   }
 
-  // Kernels of an earlier process, from memory or disk; nullopt when one of them is missing.
+  // Finds kernels of an earlier process in memory or on disk. Returns nullopt when a kernel is missing.
   virtual std::optional<CompiledKernels> find(const std::vector<KernelRecord>& records) = 0;
-  // Version of the code generator, device and libraries: what decides code beside the kernel. Part of cache keys.
+  // The inputs which determine code apart from the kernel: version of the code generator, device and libraries. Part of
+  // cache keys.
   virtual std::string target_text() = 0;
   virtual bool uses_disk() = 0;
 
@@ -55,9 +57,9 @@ class Backend {
   virtual void clear_memory_cache() = 0;
 };
 
-// nullptr: nothing generates code for devices of this kind.
+// nullptr: no backend supports devices of this kind.
 Backend* backend_of(DeviceKind device);
-// Of all backends.
+// The sum over all backends.
 CodegenStats total_stats();
 
 }  // namespace cresset::codegen

@@ -27,7 +27,7 @@ class Stopwatch {
 
 std::string entry_of(const std::string& hash) { return "cresset_" + hash; }
 
-// Calls work(i, worker) for each i in [0, count), on several threads; rethrows what a call raised.
+// Calls work(i, worker) for each i in [0, count) on several threads, and rethrows the first exception.
 template <class Work>
 void on_workers(size_t workers, size_t count, const Work& work) {
   std::atomic<size_t> next = 0;
@@ -49,11 +49,11 @@ void on_workers(size_t workers, size_t count, const Work& work) {
 
 }  // namespace
 
-// One kernel on its way to code.
+// A kernel on its way to code.
 struct CachingBackend::Job {
   const loop::Kernel* kernel = nullptr;
   std::shared_ptr<const Plan> plan;
-  std::string key;   // canonical text, plan, target: decides the code
+  std::string key;   // canonical text, plan, target: determines the code
   std::string hash;  // of the key; names the function and the file
   std::optional<std::string> image = std::nullopt;
   bool from_disk = false;
@@ -63,7 +63,7 @@ class CachingBackend::Scheduled final : public ScheduledKernels {
  public:
   size_t distinct() const override { return jobs.size(); }
   std::vector<std::string> keys;  // of all kernels, in order
-  std::vector<Job> jobs;          // of the distinct ones
+  std::vector<Job> jobs;          // of the distinct kernels
 };
 
 DiskCache CachingBackend::disk() const {
@@ -86,7 +86,7 @@ std::shared_ptr<ScheduledKernels> CachingBackend::schedule(const std::vector<con
   stats_.kernels_requested += static_cast<int64_t>(kernels.size());
   auto out = std::make_shared<Scheduled>();
   std::unordered_set<std::string> seen;
-  std::unordered_map<const loop::Kernel*, size_t> first;  // where each was met
+  std::unordered_map<const loop::Kernel*, size_t> first;  // position of the first occurrence
   for (const loop::Kernel* kernel : kernels) {
     if (const auto [it, fresh] = first.try_emplace(kernel, out->keys.size()); !fresh) {
       out->keys.push_back(std::string(out->keys[it->second]));
@@ -122,7 +122,7 @@ Result<std::shared_ptr<const CompiledKernel>> CachingBackend::load(Job& job) {
   const KernelRecord record{traits_.device, job.hash, launch_plan(*job.kernel, *job.plan)};
   runtime::KernelImage image{traits_.format, *std::move(job.image), entry_of(job.hash)};
   Result<std::shared_ptr<const CompiledKernel>> loaded = load(image, record);
-  if (!loaded.ok() && job.from_disk) {  // made where other library functions existed
+  if (!loaded.ok() && job.from_disk) {  // compiled where other library functions existed
     job.from_disk = false;
     need_workers(1);
     image.bytes = make_image(*job.kernel, *job.plan, image.entry, 0);

@@ -1,5 +1,5 @@
-// Everything about a backend that does not depend on the device: kernels of equal structure are compiled once, images
-// are made on worker threads and kept in memory and on disk.
+// The device-independent part of a backend. Kernels of equal structure are compiled once. Images are made on worker
+// threads and kept in memory and on disk.
 #pragma once
 
 #include <mutex>
@@ -21,13 +21,13 @@ class CachingBackend : public Backend {
   void clear_memory_cache() final;
 
  protected:
-  // How a kernel runs on the device, decided before any code is made. Equal (canonical kernel text, text) give equal
-  // code.
+  // The execution plan of a kernel on the device, decided before code generation. Equal (canonical kernel text, text)
+  // give equal code.
   class Plan {
    public:
     virtual ~Plan() = default;
     std::string text;         // over the kernel's canonical names
-    std::string description;  // for people
+    std::string description;  // for messages
   };
   struct Traits {
     DeviceKind device;
@@ -35,8 +35,9 @@ class CachingBackend : public Backend {
   };
   explicit CachingBackend(Traits traits) : traits_(traits) {}
 
-  // All of these are called with the mutex held; make_image() by several workers meanwhile, each with its own number.
-  virtual void set_up() = 0;  // before anything else; cheap when nothing has changed
+  // All these functions are called with the mutex held. Several workers call make_image() concurrently, each with its
+  // own number.
+  virtual void set_up() = 0;  // called first; cheap when nothing has changed
   virtual std::string target() const = 0;
   virtual bool may_use_disk() const = 0;
   virtual std::shared_ptr<const Plan> plan(const loop::Kernel& kernel) = 0;
@@ -47,7 +48,7 @@ class CachingBackend : public Backend {
   virtual Result<std::shared_ptr<const CompiledKernel>> load(const runtime::KernelImage& image,
                                                              KernelRecord record) = 0;
 
-  mutable std::mutex mutex_;  // held over a whole step: programs that compile at the same time share their kernels
+  mutable std::mutex mutex_;  // held over a whole step: programs compiled concurrently share their kernels
 
  private:
   struct Job;
@@ -60,7 +61,7 @@ class CachingBackend : public Backend {
 
   const Traits traits_;
   std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> kernels_;  // by key
-  // The same by the hashes of their keys: what find() goes by, as files on disk do.
+  // The same by the hash of the key. find() and files on disk use hashes.
   std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> by_hash_;
   CodegenStats stats_;
 };

@@ -1,5 +1,5 @@
-// What tells code kept on disk by this build from that of another: a hash of the sources that decide what a kernel
-// becomes. Its definition is written by the build (cmake/HashSources.cmake).
+// Identifies the build which wrote machine code on disk: a hash of the sources which determine a kernel's code. The
+// build defines it (cmake/HashSources.cmake).
 #pragma once
 
 namespace cresset::codegen {

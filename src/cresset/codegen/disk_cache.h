@@ -1,4 +1,4 @@
-// Machine code kept between runs, one file a kernel, named by the hash of everything that decides its contents.
+// Machine code kept between runs: a file for each kernel, named by the hash of all inputs which determine its contents.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@ namespace cresset::codegen {
 
 class DiskCache {
  public:
-  // An empty folder keeps nothing.
+  // An empty folder disables the cache.
   DiskCache(std::string folder, runtime::KernelImage::Format format) : folder_(std::move(folder)), format_(format) {}
-  // The bytes of an image. nullopt when there is none, or when what is there is damaged.
+  // Returns the bytes of an image, or nullopt when the file is absent or damaged.
   std::optional<std::string> read(const std::string& hash) const;
-  void write(const std::string& hash, std::string_view image) const;  // best effort; never half a file
+  void write(const std::string& hash, std::string_view image) const;  // best effort; never writes half a file
 
  private:
   std::string path(const std::string& hash) const;

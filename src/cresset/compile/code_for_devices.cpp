@@ -7,7 +7,7 @@ namespace {
 
 using codegen::Backend;
 
-// The positions of each backend's kernels, in order. A nullptr stands for devices that have no backend.
+// Groups kernel positions by backend, in order. A nullptr stands for devices without a backend.
 template <class DeviceOf>
 std::vector<std::pair<Backend*, std::vector<size_t>>> by_backend(size_t count, const DeviceOf& device_of) {
   std::vector<std::pair<Backend*, std::vector<size_t>>> parts;

@@ -1,4 +1,4 @@
-// A program's kernels, handed to the backend of each one's device.
+// Passes each kernel of a program to the backend of its device.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace cresset::driver {
 
-// Kernels on their way to code, as CachingBackend takes them: scheduling may write to the kernels' environment, and
-// generating does not.
+// Kernels between scheduling and code generation, for CachingBackend. Scheduling may write to the kernels' environment;
+// code generation does not.
 class CodeForDevices {
  public:
-  // Fallback: a device has no backend.
+  // Returns a fallback when a device has no backend.
   static Result<CodeForDevices> schedule(const runtime::Program& program,
                                          const std::vector<const loop::Kernel*>& kernels);
   size_t distinct() const;
@@ -22,14 +22,14 @@ class CodeForDevices {
  private:
   struct Part {
     codegen::Backend* backend;
-    std::vector<size_t> positions;  // of its kernels among the program's
+    std::vector<size_t> positions;  // positions of its kernels in the program
     std::shared_ptr<codegen::ScheduledKernels> scheduled;
   };
   std::vector<Part> parts_;
   size_t count_ = 0;
 };
 
-// The same kernels from memory or disk; nullopt when one of them is missing.
+// Loads the same kernels from memory or disk. Returns nullopt when a kernel is missing.
 std::optional<codegen::CompiledKernels> find_code(const std::vector<runtime::KernelRecord>& records);
 
 }  // namespace cresset::driver

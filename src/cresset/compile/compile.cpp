@@ -113,7 +113,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
 
   Stopwatch watch;
   const std::shared_ptr<sym::ShapeEnv> env = graph->env_ptr();
-  // Also of a program on disk that turns out to be no good.
+  // Taken before the load, which may record guards even if the program on disk turns out to be unusable.
   const sym::Asked before = sym::asked(*env);
   const ProgramCache cache(*graph, options);
   if (std::optional<Compiled> kept = cache.load(*graph)) {

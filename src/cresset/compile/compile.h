@@ -1,4 +1,4 @@
-// The driver: a captured graph in, a runnable Program out. The one place that knows the order of stages.
+// The driver: compiles a captured graph to a runnable Program. No other file knows the order of the stages.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ struct Stats {
   int64_t nodes_captured = 0, nodes_after_passes = 0;
   int64_t kernels = 0, distinct_kernels = 0, extern_calls = 0;
   double ms_passes = 0, ms_lower = 0, ms_codegen = 0;
-  int64_t frozen_values = 0;       // constants that a program of their own computes (options.freeze)
+  int64_t frozen_values = 0;       // constants computed by a separate program (options.freeze)
   int64_t programs_from_disk = 0;  // neither lowered nor generated (compile/program_cache.h)
 
-  // Of another program that the same call runs.
+  // Adds the numbers of another program of the same call.
   void add(const Stats& other) {
     nodes_captured += other.nodes_captured;
     kernels += other.kernels;
@@ -37,16 +37,17 @@ struct Compiled {
   Stats stats;
 };
 
-// A program that is lowered, with guards asked for and kernels scheduled. What is left to do writes to nothing that
-// others read: finish() may be called from any thread, once.
+// A lowered program with recorded guards and scheduled kernels. The remaining work writes to no shared state: any
+// thread may call finish(), once.
 class Deferred {
  public:
   virtual ~Deferred() = default;
-  virtual const Stats& stats() const = 0;  // what code generation takes is missing
+  virtual const Stats& stats() const = 0;  // without the figures of code generation
   virtual Result<Compiled> finish() = 0;
 };
 
-// Takes the graph over. Fallback only for code generation failures: whatever has no native form is an extern call.
+// Takes ownership of the graph. Only failures of code generation give a fallback; an operator without a native form is
+// an extern call.
 Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& options);
 Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, const Options& options);
 

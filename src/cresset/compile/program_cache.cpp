@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kAssertion = "assert ";
 
-// A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for, two
-// for what it took for granted of sizes that data gives; an empty line ends them.
+// A file begins with a line for the number of nodes after the passes. Each guard recorded by lowering has a line, and
+// each assertion on data-dependent sizes has two. An empty line ends the header.
 std::string header(const Stats& stats, const sym::ShapeEnv& env, const sym::Asked& before) {
   std::string out = fmt::format("{}\n", stats.nodes_after_passes);
   for (const sym::GuardFact& guard : env.guards().subspan(before.guards)) out += env.to_string(guard.condition) + '\n';
@@ -33,7 +33,7 @@ std::string header(const Stats& stats, const sym::ShapeEnv& env, const sym::Aske
   return out + '\n';
 }
 
-// The next line, taken off the front.
+// Removes the first line from the text and returns it.
 std::optional<std::string_view> take_line(std::string_view& text) {
   const size_t end = text.find('\n');
   if (end == std::string_view::npos) return std::nullopt;
@@ -42,8 +42,7 @@ std::optional<std::string_view> take_line(std::string_view& text) {
   return line;
 }
 
-// What lowering asked for: a guard, or what it took for granted of sizes that data gives, with what is said where that
-// does not hold.
+// A condition recorded by lowering: a guard, or an assertion on data-dependent sizes with its error message.
 struct Line {
   sym::ExprId condition;
   std::optional<std::string> message;
@@ -67,8 +66,8 @@ std::optional<std::vector<Line>> take_lines(std::string_view& text, sym::ShapeEn
   }
 }
 
-// Reads the header; false when the guards do not hold for this call or cannot be read. Then none is recorded: what is
-// lowered instead is not held to the opposite of one that it did not ask for.
+// Reads the header. Returns false when the guards do not hold for this call or cannot be parsed. No guard is recorded
+// in this case. Otherwise the new lowering would be bound to the negation of a guard which it may not need.
 bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& names, Stats& stats) {
   const std::optional<std::string_view> nodes = take_line(text);
   if (!nodes) return false;
@@ -85,8 +84,8 @@ bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& 
          std::all_of(lines->begin(), lines->end(), record);
 }
 
-// Of the backends of all devices that the graph has values on, or of the CPU's for a graph without values; nullopt
-// where one of them keeps nothing on disk.
+// Returns the targets of all devices with values in the graph, or of the CPU for a graph without values. Returns
+// nullopt when a backend does not use the disk.
 std::optional<std::string> target_texts(const graph::Graph& graph) {
   std::set<DeviceKind> devices;
   for (uint32_t i = 0; i < graph.value_count(); ++i) devices.insert(graph.type({i}).device.kind);
@@ -130,7 +129,7 @@ std::optional<Compiled> ProgramCache::load(const graph::Graph& graph) const {
   if (!kernels) return std::nullopt;
   loaded->program.kernels = std::move(*kernels);
   if (!runtime::verify(loaded->program).empty()) return std::nullopt;
-  // The lines of the program as it stands now, when it has as many.
+  // The current source locations, if their number matches.
   if (loaded->program.locations.size() == graph.locations.size()) loaded->program.locations = graph.locations;
   compiled.program = std::move(loaded->program);
   compiled.stats.programs_from_disk = 1;

@@ -1,5 +1,5 @@
-// Programs kept between runs: what a graph was lowered to, under the hash of all that decides it. A process that meets
-// a graph again neither lowers it nor generates code.
+// The disk cache of programs. A lowered graph is stored under the hash of all inputs which determine the result. A
+// process which meets the graph again neither lowers it nor generates code.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,13 @@ namespace cresset::driver {
 
 class ProgramCache {
  public:
-  // Of a captured graph, before passes. Does nothing when the disk cache is off, or when kernels are to be logged.
+  // Takes a captured graph before the passes. The cache is off when the disk cache is disabled or kernels are logged.
   ProgramCache(const graph::Graph& graph, const Options& options);
 
-  // Guards and assertions that lowering asked for are asked again. nullopt: there is no such program.
+  // Loads the program and records the guards and assertions of its lowering. Returns nullopt when there is no usable
+  // program.
   std::optional<Compiled> load(const graph::Graph& graph) const;
-  // What the program that the graph was lowered to is kept with. `before`: of the graph, before it was lowered.
+  // The data stored beside the compiled program. `before`: the counts of guards and assertions before the lowering.
   class Entry {
    public:
     void store(const Compiled& compiled) const;

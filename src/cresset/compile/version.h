@@ -1,5 +1,5 @@
-// What tells programs kept on disk by this build from those of another: a hash of the core's sources. Its definition is
-// written by the build (cmake/HashSources.cmake).
+// Identifies the build which wrote a program on disk: a hash of the core's sources. The build defines it
+// (cmake/HashSources.cmake).
 #pragma once
 
 namespace cresset::driver {

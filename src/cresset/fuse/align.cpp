@@ -21,12 +21,12 @@ void add_roots(sym::ShapeEnv& env, Group& to, const Group& from, const Substitut
   }
 }
 
-// Matches runs of dimensions of two groups piece by piece, and collects the common domain.
+// Matches runs of dimensions of two groups step by step, and collects the common domain.
 class Aligner {
  public:
   Aligner(sym::ShapeEnv& env, IndexVars& vars) : env_(env), vars_(vars) {}
 
-  // `kinds` of the new dimensions come from b's.
+  // The new dimensions take their `kinds` from b.
   bool match(const std::vector<Dim>& a, const std::vector<Dim>& b) {
     const std::optional<Refinement> parts = refine(env_, extents_of(a), extents_of(b));
     if (!parts) return false;
@@ -46,10 +46,11 @@ class Aligner {
 
   std::vector<Dim> common;
   Substitution of_a, of_b;
-  std::vector<Dim> beside;  // dimensions that will stand beside the common ones, as they are
+  std::vector<Dim> beside;  // unchanged dimensions which will accompany the common dimensions
 
  private:
-  // Groups share variables where their loops are alike: one that names a loop already cannot name another.
+  // Groups share variables where their loops are equal. A variable which already names a loop must not name a second
+  // loop.
   bool is_taken(sym::VarId var, const std::vector<Dim>& dims) const {
     const auto named = [var](const Dim& dim) { return dim.var == var; };
     return std::any_of(dims.begin(), dims.end(), named) || std::any_of(common.begin(), common.end(), named) ||
@@ -61,7 +62,7 @@ class Aligner {
       if (!is_taken(var, dims)) return var;
     }
   }
-  // A part that is a whole dimension keeps its variable.
+  // A part covering a whole dimension keeps its variable.
   void name_whole(const std::vector<Dim>& from, const std::vector<std::vector<size_t>>& parts, std::vector<Dim>& dims) {
     for (size_t d = 0; d < from.size(); ++d)
       if (parts[d].size() == 1 && !dims[parts[d][0]].var.valid() && !is_taken(from[d].var, dims))
@@ -114,7 +115,7 @@ std::optional<Group> align_flat(sym::ShapeEnv& env, IndexVars& vars, const Group
   return finish(rows);
 }
 
-// Whether each point of the domain, or of its rows, is one element of each root.
+// Whether each point of the domain, or of its rows, corresponds to exactly one element of each root.
 bool covers(sym::ShapeEnv& env, const Graph& graph, const Group& group) {
   const Split sides = split(group);
   for (const Root& root : group.roots) {
@@ -126,7 +127,7 @@ bool covers(sym::ShapeEnv& env, const Graph& graph, const Group& group) {
   return true;
 }
 
-// Moves `flat` onto the domain of `fixed`, given where both have the same element.
+// Moves `flat` to the domain of `fixed`, given the indices at which both refer to the same element.
 std::optional<Group> move_onto(const Graph& graph, const Group& flat, const Index& in_flat, const Group& fixed,
                                const Index& in_fixed, const std::vector<ExprId>& sizes) {
   const auto solution = invert(graph.env(), flat.dims, in_flat, sizes, in_fixed);

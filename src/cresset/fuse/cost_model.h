@@ -1,5 +1,4 @@
-// How a device weighs memory traffic, arithmetic and launches: what fusion decides by. Results do not depend on any of
-// it.
+// A device's costs of memory traffic, arithmetic and launches. Fusion decides by them. Results do not depend on them.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +8,19 @@
 namespace cresset::fuse {
 
 struct CostModel {
-  // Cheaper to recompute than to store and load again: at most so many operations.
+  // Up to this number of operations, recomputing a value is cheaper than storing and loading it.
   uint32_t cheap_operations = 3;
   uint32_t cheap_operations_without_reads = 8;
-  // So is a value that is spread from values this many times smaller, which stay in caches (outer products of masks).
+  // Recomputing is also cheaper for a value broadcast from inputs this many times smaller, which stay in caches (outer
+  // products of masks).
   int64_t spread_by = 4;
-  // Siblings (kernels that read the same memory) must save at least this share of the smaller one's traffic.
+  // Siblings (kernels which read the same memory) must save at least this share of the smaller kernel's traffic.
   int64_t sibling_share = 8;
-  // Siblings this many extern calls apart stay apart: merged, the later one's result would lie in memory, out of the
-  // caches, for as long.
+  // Siblings separated by this many extern calls are not merged. In a merged kernel the later result would lie in
+  // memory, outside the caches, for this time.
   uint32_t far_apart = 3;
-  // A kernel with fewer rows runs on few threads: pointwise work over more points than many_points stays out of it.
+  // A kernel with fewer rows runs on few threads. Pointwise work over more than many_points points is not merged into
+  // it.
   int64_t few_rows = 8, many_points = 1 << 15;
 };
 

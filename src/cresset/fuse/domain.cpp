@@ -5,7 +5,7 @@
 namespace cresset::fuse {
 namespace {
 
-// One side of a refinement: a cursor over dimensions, and what is left of the current one.
+// One side of a refinement: a cursor over dimensions, and the remainder of the current dimension.
 class Side {
  public:
   Side(sym::ShapeEnv& env, const std::vector<ExprId>& extents, std::vector<std::vector<size_t>>& parts)
@@ -15,7 +15,7 @@ class Side {
   }
   bool done() const { return dim_ == extents_.size(); }
   ExprId left() const { return left_; }
-  // Part `part` covers the most significant piece of what is left; `rest` remains.
+  // Part `part` covers the most significant piece of the remainder. `rest` is the new remainder.
   void take(size_t part, std::optional<ExprId> rest) {
     parts_[dim_].push_back(part);
     if (rest) {
@@ -44,7 +44,7 @@ std::vector<ExprId> terms_of(const sym::ExprPool& pool, ExprId e) {
   return {operands.begin(), operands.end()};
 }
 
-// a / b for products of a constant and atoms. Structural, so that b may be zero: then a is too.
+// a / b for products of a constant and atoms. The division is structural, so b may be zero; then a is zero too.
 std::optional<ExprId> monomial_quotient(sym::ExprPool& pool, ExprId a, ExprId b) {
   const auto factors = [&](ExprId e) {
     if (pool[e].kind != sym::Kind::Mul) return std::vector<ExprId>{e};
@@ -78,7 +78,8 @@ struct Digit {
   ExprId coefficient;
 };
 
-// The digits of a mixed-radix number, least significant first, when `e` is one over variables not yet used.
+// Appends the digits of a mixed-radix number, least significant first, if `e` is a number of this kind over unused
+// variables.
 bool digits_of(sym::ShapeEnv& env, const std::vector<loop::Dim>& dims, ExprId e, ExprId size, std::vector<bool>& used,
                std::vector<Digit>& digits) {
   sym::ExprPool& pool = env.pool();
@@ -126,7 +127,7 @@ std::optional<ExprId> exact_quotient(sym::ShapeEnv& env, ExprId a, ExprId b) {
     }
     return q;
   }
-  // A sum divides a sum by a monomial at most: (s0 + 1) * 4 * s1 by (s0 + 1).
+  // The quotient of two sums, if it is a monomial: (s0 + 1) * 4 * s1 by (s0 + 1).
   for (ExprId term : numerator) {
     const std::optional<ExprId> q = monomial_quotient(pool, term, denominator[0]);
     if (q && pool.mul(*q, b) == a) return q;

@@ -1,4 +1,4 @@
-// Iteration domains: matching the dimensions of values with each other, symbolically.
+// Iteration domains: symbolic matching of the dimensions of values.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace cresset::fuse {
 
-// Index variables for loops, by extent and number: the same one whenever it is asked for. Kernels that run over equal
-// loops then have equal index expressions, and what was found out about those of one is known of all.
+// Index variables for loops, unique for an extent and a number. Kernels over equal loops therefore have equal index
+// expressions, and facts about them are shared.
 class IndexVars {
  public:
   explicit IndexVars(sym::ShapeEnv& env) : env_(env) {}
@@ -18,7 +18,7 @@ class IndexVars {
 
  private:
   sym::ShapeEnv& env_;
-  std::unordered_map<ExprId, std::vector<sym::VarId>> made_;  // by number; invalid: not yet
+  std::unordered_map<ExprId, std::vector<sym::VarId>> made_;  // by number; invalid: not yet created
 };
 
 // The coarsest common refinement of two lists of extents with equal products, row-major: [B*S, H] and [B, S, H] refine
@@ -29,19 +29,19 @@ struct Refinement {
 };
 std::optional<Refinement> refine(sym::ShapeEnv& env, const std::vector<ExprId>& a, const std::vector<ExprId>& b);
 
-// a / b when b divides a provably.
+// Returns a / b when b provably divides a.
 std::optional<ExprId> exact_quotient(sym::ShapeEnv& env, ExprId a, ExprId b);
 
-// The value of a row-major index over `extents`, from variables for its parts.
+// Returns the value of a row-major index over `extents` from variables for its parts.
 ExprId combine(sym::ExprPool& pool, const std::vector<ExprId>& parts, const std::vector<ExprId>& extents);
 
-// Coordinates over `extents`, in row-major order, of a point whose coordinates over `dims` are their variables.
-// nullopt unless dims refine extents.
+// Returns the coordinates over `extents`, in row-major order, of a point whose coordinates over `dims` are their
+// variables. Returns nullopt unless dims refine extents.
 std::optional<Index> coordinates(sym::ShapeEnv& env, const std::vector<loop::Dim>& dims,
                                  const std::vector<ExprId>& extents);
 
-// Solves index(dims) == target for the variables of `dims`: each component of `index` must be a mixed-radix number
-// over distinct variables that covers its dimension, and every variable must occur. So the map is a bijection.
+// Solves index(dims) == target for the variables of `dims`. Each component of `index` must be a mixed-radix number over
+// distinct variables which covers its dimension, and every variable must occur. The map is then a bijection.
 std::optional<std::unordered_map<sym::VarId, ExprId>> invert(sym::ShapeEnv& env, const std::vector<loop::Dim>& dims,
                                                              const Index& index, const std::vector<ExprId>& sizes,
                                                              const Index& target);

@@ -9,7 +9,7 @@ using loop::Dim;
 
 bool is_one(const Graph& graph, ExprId size) { return graph.pool().is_const(graph.env().simplify(size), 1); }
 
-// Adds a dimension for each size that is not 1, outermost in memory first; returns the coordinates.
+// Adds a dimension for each size other than 1, outermost in memory first. Returns the coordinates.
 Index add_dims(const Graph& graph, IndexVars& vars, Group& group, const std::vector<ExprId>& sizes,
                const std::vector<size_t>& order, Dim::Kind kind) {
   sym::ShapeEnv& env = graph.env();
@@ -55,7 +55,7 @@ Group reduction_group(const Graph& graph, IndexVars& vars, ValueId value, const 
     folded.push_back(from[static_cast<size_t>(d)]);
   }
   add_dims(graph, vars, group, folded, order, Dim::Kind::Inner);
-  if (!group.has_inner()) {  // all folded dimensions are of size 1: one inner point
+  if (!group.has_inner()) {  // all folded dimensions have size 1: a single inner point
     const ExprId one = graph.pool().constant(1);
     group.dims.push_back({vars.at(one, group.dims.size()), one, Dim::Kind::Inner});
   }
@@ -81,7 +81,7 @@ std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node
   ExprId start = graph.pool().constant(0);
   for (const graph::OptionalValue& value : args.values(0)) {
     const std::vector<ExprId>& sizes = graph.type(*value).sizes;
-    if (sizes.size() != rank) continue;  // ATen lets an empty 1-d tensor stand anywhere
+    if (sizes.size() != rank) continue;  // ATen ignores empty 1-d tensors in a concatenation
     parts.push_back({*value, static_cast<size_t>(dim), start});
     start = graph.pool().add(start, sizes[static_cast<size_t>(dim)]);
   }

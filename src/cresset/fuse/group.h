@@ -1,4 +1,4 @@
-// A fusion group: the values that one loop kernel computes, and the domain it runs over.
+// A fusion group: the values computed by a loop kernel, and their iteration domain.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 
 namespace cresset::fuse {
 
-// A value of the group: its element at `index` (expressions over the group's variables) is computed once at each
-// point, or once a row when the index mentions no Inner variable.
+// A value of the group. Its element at `index` (expressions over the group's variables) is computed once at each point.
+// If the index mentions no Inner variable, it is computed once for each row.
 struct Root {
   ValueId value;
   Index index;
-  ValueId into;        // whose memory receives it: the value itself, or the concatenation it is a window of
+  ValueId into;        // the value whose memory receives the element: the value itself, or the concatenation containing
+                       // it
   Layout layout;       // of the destination
-  bool stored = true;  // false: only the group itself uses it
+  bool stored = true;  // false: used only inside the group
 };
 
 struct Group {
@@ -26,7 +27,7 @@ struct Group {
   bool has_inner() const { return !dims.empty() && dims.back().kind == loop::Dim::Kind::Inner; }
 };
 
-// The arguments of a concatenation and where they lie in the result.
+// The arguments of a concatenation and their positions in the result.
 struct ConcatPart {
   ValueId value;
   size_t dim;
@@ -34,11 +35,11 @@ struct ConcatPart {
 };
 std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node);
 
-// The group that computes one value and nothing else. For a reduction the reduced dimensions are Inner.
+// The group which computes a single value. For a reduction the reduced dimensions are Inner.
 Group group_of(const Graph& graph, IndexVars& vars, ValueId value, const Layout& layout);
-// The group that copies an argument of a concatenation into its window.
+// The group which copies an argument of a concatenation to its window.
 Group window_group(const Graph& graph, IndexVars& vars, const ConcatPart& part, ValueId whole, const Layout& layout);
-// The group that computes the elements of a pointwise `value` that read this part of a concatenation.
+// The group which computes the elements of a pointwise `value` which read this part of a concatenation.
 Group section_group(const Graph& graph, IndexVars& vars, ValueId value, const ConcatPart& part, const Layout& layout);
 
 }  // namespace cresset::fuse

@@ -32,7 +32,7 @@ class Puller final : public ops::ElementContext {
         kernel_(std::make_unique<loop::Kernel>(build.graph.env_ptr())),
         scalars_(*kernel_) {
     kernel_->dims = group.dims;
-    // A window of a value that another group stores is a copy: it loads.
+    // A window of a value stored by another group is a copy: it loads.
     for (const Root& root : group.roots)
       if (root.into == root.value) roots_[root.value].push_back(&root);
   }
@@ -46,7 +46,7 @@ class Puller final : public ops::ElementContext {
   bool run();
   BuiltKernel take() { return {std::move(kernel_), std::move(buffers_), std::move(reads_)}; }
 
-  // Records where this value is asked for, instead of computing it.
+  // Records the index at which this value is read, instead of computing it.
   void watch(ValueId value) { watched_ = value; }
   const std::vector<Index>& seen() const { return seen_; }
 
@@ -78,7 +78,7 @@ class Puller final : public ops::ElementContext {
   const BuildLimits* limits_;
   std::unique_ptr<loop::Kernel> kernel_;
   loop::ScalarBuilder scalars_;
-  std::unordered_map<ValueId, std::vector<const Root*>> roots_;  // several: windows of one value
+  std::unordered_map<ValueId, std::vector<const Root*>> roots_;  // several: windows of a single value
   std::unordered_map<ElementKey, ScalarId, ElementKeyHash> memo_;
   std::vector<ValueId> buffers_, reads_;
   const graph::Node* node_ = nullptr;  // being lowered
@@ -92,7 +92,7 @@ class Puller final : public ops::ElementContext {
 ScalarId Puller::element(ValueId value, const Index& asked) {
   const TensorType& type = graph().type(value);
   if (failed_ || over_limit()) return fail(type.dtype);
-  if (mask_.valid() && is_root_at(value, asked)) {  // computed at every point of the group anyhow
+  if (mask_.valid() && is_root_at(value, asked)) {  // computed unconditionally at every point of the group
     const ScalarId outer = std::exchange(mask_, ScalarId{});
     const ScalarId result = element(value, asked);
     mask_ = outer;
@@ -104,7 +104,7 @@ ScalarId Puller::element(ValueId value, const Index& asked) {
   const Place* place = nullptr;
   if (value == watched_) {
     seen_.push_back(key.index);
-    failed_ = failed_ || seen_.size() > 1;  // at more than one place: enough is known
+    failed_ = failed_ || seen_.size() > 1;  // the value is read at several indices: the search may stop
     result = zero(type.dtype);
   } else if (roots_.count(value) == 0 && (place = build_.memory.find(value)) != nullptr &&
              roots_.count(place->base) == 0 && place->base != watched_) {
@@ -161,14 +161,14 @@ ScalarId Puller::compute(ValueId value, const Index& index) {
   return result;
 }
 
-// A value of the group is computed once: at its own index. A reduction has no other place at all.
+// A value of the group is computed once, at its own index. A reduction cannot be computed at any other index.
 bool Puller::may_compute(ValueId value, const Index& index, bool reduces) {
   const auto roots = roots_.find(value);
   if (roots == roots_.end()) return !reduces;
-  return is_root_at(value, index);  // or at the same element, where a dimension has at most one
+  return is_root_at(value, index);  // or at an index of the same element, if a dimension has at most a single element
 }
 
-// An element of a concatenation that is in no memory: the index must provably lie in one part.
+// Reads an element of a concatenation without memory. The index must provably lie in a single part.
 ScalarId Puller::pick_part(const graph::Node& node, const Index& index) {
   const DType dtype = graph().type(node.results[0]).dtype;
   for (const ConcatPart& part : concat_parts(graph(), node)) {
@@ -227,7 +227,7 @@ loop::BufferId Puller::buffer(ValueId base) {
 }
 
 ScalarId Puller::load(const Place& place, const Index& index) {
-  // Where something is asked for does not hang on floats, which are no indices.
+  // Indices never depend on floats, so a search for an index may skip their loads.
   const DType stored = graph().type(place.base).dtype;
   if (watched_.valid() && is_float(stored)) return zero(stored);
   const loop::BufferId id = buffer(place.base);
@@ -244,7 +244,7 @@ bool Puller::run() {
     if (!root.stored || watched_.valid()) continue;
     const loop::BufferId into = buffer(root.into);
     kernel_->buffers[into.index].written = true;
-    const DType dtype = compute_dtype(graph().type(root.into).dtype);  // a window's may be wider than the value's
+    const DType dtype = compute_dtype(graph().type(root.into).dtype);  // may be wider than the value's dtype
     kernel_->stores.push_back({into, address(env(), root.layout, root.index), scalars_.cast(value, dtype)});
   }
   return !failed_;

@@ -1,5 +1,6 @@
-// A fusion group as a loop kernel, by pull: each root asks for its element, operators ask for the elements of their
-// arguments, and the asking ends at memory. Nothing here decides what to fuse; build_kernel says whether it can be.
+// Builds a loop kernel from a fusion group by pull. Each root asks for its element, operators ask for the elements of
+// their arguments, and loads from memory end the recursion. This file does not decide about fusion; build_kernel
+// reports whether a group can be a kernel.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,7 @@ namespace cresset::fuse {
 struct BuiltKernel {
   std::unique_ptr<loop::Kernel> kernel;
   std::vector<ValueId> buffers;  // the base value of each kernel buffer
-  std::vector<ValueId> reads;    // bases loaded from, in order of first use
+  std::vector<ValueId> reads;    // loaded bases, in order of first use
 };
 
 struct BuildLimits {
@@ -24,7 +25,7 @@ struct BuildLimits {
   size_t reductions = 8;
 };
 
-// Builds kernels for groups of one graph.
+// Builds kernels for the groups of a graph.
 struct Build {
   const Graph& graph;
   Memory& memory;
@@ -32,13 +33,13 @@ struct Build {
   const RoundedValues& rounded;
 };
 
-// nullopt when the group is no kernel: one of its values is asked for at another index than its own (it would be
-// computed twice; a reduction could not be computed at all), or a limit is exceeded. Groups of one value always build,
-// without limits.
+// Returns nullopt when the group cannot be a kernel. Either a limit is exceeded, or a value of the group is read at an
+// index other than its own. The value would then be computed twice; a reduction could not be computed at all. A group
+// of a single value always builds, without limits.
 std::optional<BuiltKernel> build_kernel(const Build& build, const Group& group, const BuildLimits* limits);
 
-// The index at which `group` asks for `value` when it is not loaded from memory; nullopt when it asks at none or at
-// several.
+// Returns the index at which `group` reads `value` when it is not loaded from memory. Returns nullopt when the group
+// reads it at no index or at several.
 std::optional<Index> asked_index(const Build& build, const Group& group, ValueId value);
 
 }  // namespace cresset::fuse

@@ -1,5 +1,5 @@
-// Where a value's elements lie in memory: strides and offset, in elements. Kept apart from TensorType::strides, which
-// are what eager would have.
+// The positions of a value's elements in memory: strides and offset, in elements. TensorType::strides are different:
+// they are the strides of eager mode.
 #pragma once
 
 #include <optional>
@@ -20,19 +20,19 @@ struct Layout {
   ExprId offset;
 };
 
-// The dimensions from outermost to innermost such that memory is dense in that order; provable size-1 dimensions come
-// first. nullopt when density cannot be proved.
+// Returns the dimensions from outermost to innermost in an order in which memory is dense. Provable size-1 dimensions
+// come first. Returns nullopt when density cannot be proved.
 std::optional<std::vector<size_t>> dense_order(sym::ShapeEnv& env, const std::vector<ExprId>& sizes,
                                                const std::vector<ExprId>& strides);
 
-// The layout a value gets when it has memory of its own: eager's strides when dense, else contiguous.
+// Returns the layout of a value with memory of its own: eager mode's strides when dense, else contiguous.
 Layout own_layout(const Graph& graph, const TensorType& type);
 
 // offset + sum(index * stride), simplified.
 ExprId address(sym::ShapeEnv& env, const Layout& layout, const Index& index);
 
-// Elements from element 0 to the last one, plus one. For a dense layout the number of elements; 0 for an empty tensor
-// is not required: callers only allocate by it.
+// Returns the distance from element 0 to the last element, plus one. For a dense layout this is the number of elements.
+// The result for an empty tensor need not be 0, since callers only allocate memory of this size.
 ExprId span(sym::ShapeEnv& env, const std::vector<ExprId>& sizes, const Layout& layout);
 
 bool equal_strides(sym::ShapeEnv& env, const std::vector<ExprId>& sizes, const std::vector<ExprId>& a,

@@ -9,18 +9,18 @@
 namespace cresset::fuse {
 namespace {
 
-// An inlined expression beyond these is cut: kernels have limits on buffers and code size.
+// Inlined expressions beyond these limits are cut, since kernels have limits on buffers and code size.
 constexpr size_t kMostReads = 12;
 constexpr uint32_t kMostOperations = 60;
-// Each reshape that is read through may make the index several times as long.
+// Each reshape between a value and memory may multiply the length of the index.
 constexpr uint32_t kMostReshapes = 12;
 
 struct Cost {
   uint32_t operations = 0;
-  uint32_t reshapes = 0;  // the most on a way to what is read
+  uint32_t reshapes = 0;  // the most reshapes on a path to memory
   bool heavy = false;
   std::vector<ValueId> reads;  // distinct bases
-  ValueId concat;              // a concatenation in no memory that is read element by element
+  ValueId concat;              // a concatenation without memory which is read element by element
 };
 
 class Materializer {
@@ -47,13 +47,13 @@ class Materializer {
     const ops::OpDef* def = native(graph_, id);
     const bool decided_later = def != nullptr && def->op_class != ops::OpClass::Reduction;
     if (decided_later) return;
-    // ATen decides the strides of what it allocates.
+    // ATen decides the strides of tensors which it allocates.
     for (ValueId v : graph_.node(id).results)
       def == nullptr ? memory_.own(v, {graph_.type(v).strides, graph_.pool().constant(0)}) : memory_.own(v);
   }
 
-  // `value` must be in memory at some strides: the value at the root of its views is stored, and a view that is no
-  // strided tensor becomes a copy. Returns the layout it has.
+  // Puts `value` in memory at arbitrary strides. The value at the root of its views is stored, and a view which is not
+  // a strided tensor becomes a copy. Returns the layout of the value.
   Layout demand(ValueId value) {
     if (memory_.owns(value)) return memory_.layout(value);
     if (is_view(graph_, value)) {
@@ -70,8 +70,8 @@ class Materializer {
     return value;
   }
 
-  // An output has exactly eager's strides. A view of memory that exists anyway stays a view; a view of something
-  // computed only for it is stored directly, when dense.
+  // Gives an output exactly eager mode's strides. A view of memory which exists anyway stays a view. If the viewed
+  // value would be computed only for this view, the view is stored directly, when dense.
   void demand_output(ValueId value) {
     if (memory_.owns(value)) return;
     const TensorType& type = graph_.type(value);
@@ -99,7 +99,7 @@ class Materializer {
           reshapes_below(v);
           store_concat_of(v);
         });
-      case ops::OpClass::View:  // a copy, or an element of something else
+      case ops::OpClass::View:  // a copy, or an element of another value
         for (ValueId result : node.results)
           if (memory_.owns(result)) store_concat_of(std::get<ValueId>(node.args[0]));
         return;
@@ -113,7 +113,7 @@ class Materializer {
     if (memory_.owns(value)) return;
     if (!options_.fuse || uses_[value.index].count != 1 || stored_.count(value) != 0) return memory_.own(value);
     Cost cost{.operations = 1, .heavy = false, .reads = {}, .concat = value};
-    Graph::for_each_value(node.args, [&](const ValueId& part) {  // a section has one part
+    Graph::for_each_value(node.args, [&](const ValueId& part) {  // a section has a single part
       const Cost& inlined = costs_[root_of(part).index];
       cost.operations = std::max(cost.operations, inlined.operations + 1);
       cost.heavy |= inlined.heavy;
@@ -138,14 +138,15 @@ class Materializer {
       memory_.own(concat);
   }
   size_t node_results(ValueId value) const { return graph_.node(graph_.value(value).node).results.size(); }
-  // Whatever concatenation the element of `value` would read is stored after all.
+  // Stores the concatenation, if any, which the element of `value` would read.
   void store_concat_of(ValueId value) {
     const ValueId root = root_of(value);
     if (memory_.owns(root)) return;
     const ValueId concat = costs_[root.index].concat;
     if (concat.valid()) memory_.own(concat);
   }
-  // How many reshapes lie between the value and the root of its views; a view of too many becomes a copy.
+  // Returns the number of reshapes between the value and the root of its views. A view through too many reshapes
+  // becomes a copy.
   uint32_t reshapes_below(ValueId value) {
     std::vector<ValueId> views;
     for (; is_view(graph_, value) && !memory_.owns(value); value = viewed(value)) views.push_back(value);
@@ -160,7 +161,7 @@ class Materializer {
     return count;
   }
   ValueId viewed(ValueId view) const { return std::get<ValueId>(graph_.node(graph_.value(view).node).args[0]); }
-  // Two where several dimensions become several others.
+  // A reshape from several dimensions to several different dimensions counts twice.
   uint32_t reshapes(ValueId view) const {
     if (!is_reshape(graph_.node(graph_.value(view).node).op)) return 0;
     const auto beside_ones = [&](ValueId v) {
@@ -183,14 +184,14 @@ class Materializer {
     for (ValueId v : inlined.reads) add_read(cost, v);
     if (!inlined.concat.valid() || memory_.owns(inlined.concat)) return;
     if (cost.concat.valid() || root != value)
-      memory_.own(inlined.concat);  // one at a time, and not through views
+      memory_.own(inlined.concat);  // a single concatenation at a time, and not through views
     else
       cost.concat = inlined.concat;
   }
   static void add_read(Cost& cost, ValueId base) {
     if (std::find(cost.reads.begin(), cost.reads.end(), base) == cost.reads.end()) cost.reads.push_back(base);
   }
-  // Whether what is read has so few bytes, at the sizes of the hints: results do not depend on it.
+  // Whether the bytes read are few at the sizes of the hints. Results do not depend on the answer.
   bool is_spread(const Cost& cost, ValueId result) const {
     int64_t bytes = 0;
     for (const ValueId v : cost.reads) bytes += bytes_of(v);

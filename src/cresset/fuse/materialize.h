@@ -1,4 +1,4 @@
-// Decides which values get memory of their own. What is not in memory is recomputed inside every kernel that reads it.
+// Decides which values get memory. A value without memory is recomputed inside every kernel which reads it.
 #pragma once
 
 #include <unordered_map>
@@ -9,13 +9,14 @@
 
 namespace cresset::fuse {
 
-// Pointwise values in memory that read a concatenation which is not: they are computed section by section, so that the
-// concatenation is never written. By value, the concatenation.
+// Maps a pointwise value in memory to the concatenation which it reads and which has no memory. The value is computed
+// section by section, so the concatenation is never written.
 using Sections = std::unordered_map<ValueId, ValueId>;
 
-// Gives memory to: results of extern calls and reductions; concatenations, but for those that one pointwise value reads
-// element by element; what extern calls, outputs and mutations need in memory; values used several times that cost more
-// than a load; heavy values read by something larger. `stored`: concatenations that must be in memory.
+// Gives memory to results of extern calls and reductions, and to arguments of extern calls, outputs and mutations.
+// Concatenations get memory unless a single pointwise value reads them element by element. Also stored are values with
+// several uses which cost more than a load, and heavy values read by a larger value. `stored`: concatenations which
+// must be in memory.
 Sections materialize(const Graph& graph, const driver::Options& options, const std::unordered_set<ValueId>& stored,
                      Memory& memory);
 

@@ -1,4 +1,4 @@
-// Which values are in memory, and where: the base value that owns the memory, and the layout over it.
+// The memory of values: for each value in memory, the base value which owns the memory, and the layout over it.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace cresset::fuse {
 
 struct Place {
-  ValueId base;  // an input, a constant, or a value that some step computes
+  ValueId base;  // an input, a constant, or a value computed by a step
   Layout layout;
 };
 
@@ -19,17 +19,17 @@ class Memory {
  public:
   explicit Memory(const Graph& graph);
 
-  // Gives a computed value memory of its own. Before the first find().
+  // Gives a computed value its own memory. Call this before the first find().
   void own(ValueId value) { own(value, own_layout(graph_, graph_.type(value))); }
   void own(ValueId value, Layout layout);
   bool owns(ValueId value) const { return owned_.count(value) != 0; }
   const Layout& layout(ValueId owner) const { return owned_.at(owner).layout; }
 
-  // Where `value` is: its own memory, or a strided view of a place. nullptr: it is in no memory, or its elements do not
-  // lie at strides.
+  // Returns the place of `value`: its own memory, or a strided view of a place. Returns nullptr when the value is not
+  // in memory, or when its elements do not lie at strides.
   const Place* find(ValueId value);
 
-  // Of the loops of all kernels.
+  // The index variables for the loops of all kernels.
   IndexVars& index_vars() { return index_vars_; }
 
  private:
@@ -39,7 +39,7 @@ class Memory {
   std::unordered_map<ValueId, std::optional<Place>> views_;
 };
 
-// The row of a node's operator when it is compiled by cresset (any class but Extern and Composite), else nullptr.
+// Returns the OpDef of a node when cresset compiles its operator (any class but Extern and Composite), else nullptr.
 const ops::OpDef* native(const Graph& graph, graph::NodeId node);
 bool is_view(const Graph& graph, ValueId value);
 

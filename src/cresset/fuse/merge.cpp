@@ -1,4 +1,5 @@
-// Greedy best-first merging. Sizes' hints rank candidates; what may be merged is decided by building the kernel.
+// Greedy best-first merging. The hints of sizes rank candidates; building the merged kernel decides whether a merge is
+// possible.
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
@@ -13,7 +14,7 @@ namespace cresset::fuse {
 namespace {
 
 constexpr BuildLimits kLimits{};
-// A value with more readers than this pairs only neighbours: a mask that every layer reads.
+// Beyond this number of readers (a mask read by every layer), only neighbours are paired.
 constexpr size_t kAllPairs = 8;
 struct Candidate {
   int64_t saved;
@@ -88,7 +89,7 @@ class Merger {
     for (ValueId v : units_[u].writes) std::erase(writers_[v], u);
   }
 
-  // Pairs of u with units that read what it writes, write what it reads, or read what it reads.
+  // Pairs u with units which read its outputs, write its inputs, or read its inputs.
   void propose(uint32_t u, bool only_later) {
     if (!is_kernel(u)) return;
     std::vector<uint32_t> near;
@@ -118,7 +119,7 @@ class Merger {
     for (auto it = at; it != sorted.begin() && at - it < 2;) near.push_back(*--it);
   }
 
-  // Bytes of memory traffic that a merged kernel does not make.
+  // Returns the bytes of memory traffic avoided by merging.
   int64_t saving(uint32_t a, uint32_t b) const {
     int64_t flow = 0, shared = 0;
     for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)})
@@ -139,7 +140,7 @@ class Merger {
     for (ValueId v : units_[u].writes) total += bytes(v);
     return total;
   }
-  // Whether anything but a and b needs v in memory.
+  // Whether a unit other than a and b needs v in memory.
   bool needed_beside(ValueId v, uint32_t a, uint32_t b) const {
     if (kept_.count(v) != 0) return true;
     const auto it = readers_.find(v);
@@ -147,8 +148,8 @@ class Merger {
     return std::any_of(it->second.begin(), it->second.end(), [&](uint32_t u) { return u != a && u != b; });
   }
 
-  // Whether a path leads from `first` to `last`, which comes later, through a third unit. Only units between them can
-  // be on it. Leaves in reached_ the units between them that `first` leads to, when there is none.
+  // Whether a path leads from `first` to the later unit `last` through a third unit. Only units between them can be on
+  // the path. When there is no path, reached_ contains the units between them to which `first` leads.
   bool path_between(uint32_t first, uint32_t last) {
     bool found = false;
     reached_.clear();
@@ -169,7 +170,7 @@ class Merger {
     for (size_t i = 0; i < reached_.size() && !found; ++i) follow(reached_[i]);
     return found;
   }
-  // Puts `merged` where the later one of the two was, and what the earlier one led to after it.
+  // Puts `merged` at the position of the later unit, followed by the units to which the earlier unit led.
   void reorder(uint32_t first, uint32_t last, uint32_t merged) {
     const uint32_t begin = place_[first], end = place_[last];
     std::vector<uint32_t> slice{merged == first ? last : first}, after;
@@ -179,7 +180,7 @@ class Merger {
     for (uint32_t i = begin; i <= end; ++i) place_[order_[i] = slice[i - begin]] = i;
   }
 
-  // A kernel of which nothing is stored has no buffers to merge over.
+  // A kernel without stores has no buffers, so no merge applies to it.
   DeviceKind device_of(uint32_t u) const {
     const std::vector<ValueId>& buffers = units_[u].built.buffers;
     return buffers.empty() ? DeviceKind::Meta : graph_.type(buffers.front()).device.kind;
@@ -212,7 +213,7 @@ class Merger {
     return false;
   }
 
-  // A concatenation is read from memory, so not by a kernel that writes a window of it.
+  // A concatenation is read from memory. A kernel which writes a window of it must therefore not read it.
   static bool loads_what_it_stores(const Group& group, const BuiltKernel& built) {
     return std::any_of(group.roots.begin(), group.roots.end(),
                        [&](const Root& root) { return contains(built.reads, root.into); });
@@ -249,10 +250,11 @@ class Merger {
   };
   std::vector<Span> span_;
   static constexpr uint32_t kNone = UINT32_MAX;
-  std::vector<uint32_t> next_effect_;  // of a call that has effects: the one that must come after it
+  std::vector<uint32_t> next_effect_;  // of a call with side effects: the call which must follow it
   std::vector<uint32_t> version_;
   std::vector<bool> alive_;
-  // All units so that each comes after those it reads from; what was merged away keeps a place. place_[order_[i]] == i.
+  // All units in an order in which each follows the units it reads from. A merged unit keeps its position.
+  // place_[order_[i]] == i.
   std::vector<uint32_t> order_, place_;
   std::vector<uint32_t> seen_, reached_;  // of the last search for a path; seen: equal to search_
   uint32_t search_ = 0;

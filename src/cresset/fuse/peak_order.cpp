@@ -10,14 +10,15 @@
 namespace cresset::fuse {
 namespace {
 
-// The program's own order is kept for what saves less: steps that stand together often find their data in caches.
+// The graph's own order is kept unless the savings exceed these limits, because adjacent steps often find their data in
+// caches.
 constexpr int64_t kLeastPart = 32, kLeastBytes = 1 << 16;
-constexpr size_t kMostCompared = 32;    // steps at a time: lists of optimizers' updates have thousands
-constexpr size_t kMostMoved = 6;        // values at a time, the largest
-constexpr size_t kMostSteps = 50'000;   // that the search for moves looks at
-constexpr size_t kStepsInPassing = 64;  // of those that a move leaves where they are: as much work as one that moves
+constexpr size_t kMostCompared = 32;    // steps compared at a time: lists of optimizer updates have thousands
+constexpr size_t kMostMoved = 6;        // values moved at a time, the largest
+constexpr size_t kMostSteps = 50'000;   // total steps visited by the search for moves
+constexpr size_t kStepsInPassing = 64;  // unmoved steps which cost as much as a moved step
 
-// What a step reads and writes, by places in `values`.
+// The reads and writes of a step, as indices into `values`.
 struct Step {
   std::vector<uint32_t> reads, writes;
 };
@@ -25,7 +26,7 @@ struct Step {
 struct Value {
   int64_t bytes = 0;
   uint32_t writers = 0;
-  bool stays = false;  // after the last step
+  bool stays = false;  // alive after the last step
 };
 
 class Scheduler {
@@ -43,11 +44,11 @@ class Scheduler {
       for (const uint32_t user : dependences_.users[u]) before_[user].push_back(u);
   }
 
-  // An order, and what is alive in it.
+  // An order, and the values alive in it.
   struct Timeline {
     std::vector<uint32_t> order;
-    std::vector<uint32_t> made, last;  // by value: the first place that writes it, the last that mentions it
-    std::vector<int64_t> held, bytes;  // by place: alive before the step, and while it runs
+    std::vector<uint32_t> made, last;  // by value: the first place which writes it, the last which mentions it
+    std::vector<int64_t> held, bytes;  // by place: bytes alive before the step, and during it
   };
   Timeline timeline(std::vector<uint32_t> order) const {
     const auto count = static_cast<uint32_t>(order.size());
@@ -62,11 +63,11 @@ class Scheduler {
     return out;
   }
 
-  // The most bytes alive at once.
+  // The most bytes alive at the same time.
   struct Peak {
     int64_t bytes = 0;
-    uint32_t at = 0;     // the first place in the order that reaches it
-    uint32_t times = 0;  // how many places do: layers that are alike reach it one after the other
+    uint32_t at = 0;     // the first place in the order which reaches the peak
+    uint32_t times = 0;  // number of places which reach it: equal layers reach it one after another
     bool operator<(const Peak& other) const { return std::tie(bytes, times) < std::tie(other.bytes, other.times); }
   };
   static Peak peak(const std::vector<int64_t>& bytes) {
@@ -76,7 +77,8 @@ class Scheduler {
             static_cast<uint32_t>(std::count(most, bytes.end(), *most))};
   }
 
-  // From the end: of the steps that all others may follow, the one before which the fewest bytes are alive.
+  // Builds the order from the end. Of the steps which may come last, it takes the step before which the fewest bytes
+  // are alive.
   std::vector<uint32_t> from_the_end() {
     const auto count = static_cast<uint32_t>(units_.size());
     waiting_.assign(count, 0);
@@ -94,8 +96,8 @@ class Scheduler {
     return order;
   }
 
-  // Moves what uses or makes a value that only waits where most is alive to the other side of that step, as long as
-  // this helps.
+  // Reduces the peak as long as moves help. A move concerns a value alive but unused at the peak step: its producers or
+  // its users go to the other side of the step.
   Timeline with_moves(Timeline now) const {
     Peak most = peak(now.bytes);
     std::vector<int64_t> held, bytes;
@@ -119,14 +121,14 @@ class Scheduler {
   }
 
  private:
-  // The units that stand in an order from a place on.
+  // Units which occupy the order from position `from` on.
   struct Part {
     uint32_t from = 0;
     std::vector<uint32_t> units;
   };
 
-  // What is alive before and in each step of a part that stands at that place instead of as many others; before and
-  // behind it all is as in the timeline.
+  // Computes the bytes alive before and during each step of a part. The part stands at position `from` instead of the
+  // same number of steps. Before and after it, the timeline is unchanged.
   void measure(const Timeline& timeline, const std::vector<uint32_t>& part, uint32_t from, std::vector<int64_t>& held,
                std::vector<int64_t>& bytes) const {
     const auto end = from + static_cast<uint32_t>(part.size());
@@ -154,7 +156,7 @@ class Scheduler {
     }
   }
 
-  // The largest values that are made before a place and used after it, but not there.
+  // The largest values made before a place and used after it, but not at it.
   std::vector<uint32_t> waiting_at(const Timeline& timeline, uint32_t place) const {
     std::vector<uint32_t> out;
     const Step& step = steps_[timeline.order[place]];
@@ -172,9 +174,10 @@ class Scheduler {
     return out;
   }
 
-  // The part of the order that changes where the steps that use `value` behind a place come before it, with what they
-  // need, as soon as they may; or those that use it before come after, with what needs them, as late as they may.
-  // Empty: the step at that place is one of these.
+  // Returns the part of the order changed by a move. With `earlier`, users of `value` after the place come before it as
+  // early as possible, together with their predecessors. Otherwise its producers and users before the place come after
+  // it as late as possible, together with their successors. The part is empty when the step at the place would have to
+  // move too.
   Part moved(const Timeline& timeline, uint32_t place, uint32_t value, bool earlier) const {
     const std::vector<uint32_t>& order = timeline.order;
     const auto count = static_cast<uint32_t>(order.size());
@@ -184,7 +187,7 @@ class Scheduler {
       if (goes[u] != 0)
         for (const uint32_t other : earlier ? before_[u] : dependences_.users[u]) goes[other] = 1;
     };
-    // Of the order, [begin, end) are looked at: none outside mentions the value on that side of the place.
+    // Only [begin, end) of the order is visited: no step outside mentions the value on this side of the place.
     const uint32_t begin = earlier ? place : timeline.made[value], end = earlier ? timeline.last[value] + 1 : place + 1;
     if (earlier)
       for (uint32_t at = end; at-- > begin;) visit(order[at]);
@@ -192,7 +195,7 @@ class Scheduler {
       for (uint32_t at = begin; at < end; ++at) visit(order[at]);
     if (goes[order[place]] != 0) return {};
     std::vector<uint32_t> going, staying;
-    std::vector<bool> bounds(count, false);  // by unit: how far they may go
+    std::vector<bool> bounds(count, false);  // by unit: the limit of the move
     for (uint32_t at = begin; at < end; ++at) {
       if (goes[order[at]] == 0) {
         staying.push_back(order[at]);
@@ -223,7 +226,7 @@ class Scheduler {
       if (std::find(step.writes.begin(), step.writes.end(), v) == step.writes.end()) f(v);
     for (const uint32_t v : step.writes) f(v);
   }
-  // A kernel may write where it reads (lower/in_place.h).
+  // Whether a kernel may write its result in place of this read (lower/in_place.h).
   bool fits_one_made(const Step& step, uint32_t read) const {
     return std::any_of(step.writes.begin(), step.writes.end(), [&](uint32_t w) {
       return w != read && values_[w].bytes == values_[read].bytes && values_[w].writers == 1;
@@ -260,7 +263,7 @@ class Scheduler {
     if (const auto it = places_.find(place->base); it != places_.end()) values_[it->second].stays = true;
   }
 
-  // Bytes by which what is alive before the step exceeds what is alive after it.
+  // Bytes by which the values alive before the step exceed the values alive after it.
   int64_t growth(uint32_t u) const {
     int64_t bytes = 0;
     for (const uint32_t v : steps_[u].reads)
@@ -294,12 +297,12 @@ class Scheduler {
   const std::vector<Unit>& units_;
   const Dependences& dependences_;
   const std::vector<uint32_t>& position_;
-  mutable std::vector<uint8_t> alive_;  // by value, while steps are gone through
-  mutable std::vector<uint32_t> last_;  // likewise: the place
+  mutable std::vector<uint8_t> alive_;  // by value, scratch for traversals
+  mutable std::vector<uint32_t> last_;  // scratch: the last place of each value
   std::vector<Value> values_;
   std::vector<Step> steps_;
   std::unordered_map<ValueId, uint32_t> places_;
-  std::vector<std::vector<uint32_t>> before_;  // by unit: what comes before it
+  std::vector<std::vector<uint32_t>> before_;  // by unit: its predecessors
   std::vector<uint32_t> waiting_, writers_;    // of from_the_end()
 };
 

@@ -1,5 +1,5 @@
-// An order of steps that needs less memory at once. Any order that keeps to the dependences gives the same results, so
-// that hints may decide between them.
+// An order of steps with a lower memory peak. Every order which respects the dependences gives the same results, so
+// hints may choose between orders.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@
 
 namespace cresset::fuse {
 
-// Which units must come after which: users[u] follow u.
+// The dependences of units: the units users[u] must follow u.
 struct Dependences {
   std::vector<std::vector<uint32_t>> users;
-  std::vector<uint32_t> waits;  // how many units come before
+  std::vector<uint32_t> waits;  // number of predecessors
 };
 
-// `order`, or one in which values are made later, just before they are needed, where that saves a good part of the
-// bytes that are alive together at the sizes of the hints. `position`: where units stand in the graph.
+// Returns `order`, or an order in which values are made later, just before they are needed. The order is changed only
+// if this saves a good part of the memory peak at the sizes of the hints. `position`: the positions of units in the
+// graph.
 std::vector<uint32_t> order_of_least_peak(const Graph& graph, Memory& memory, const std::vector<Unit>& units,
                                           const Dependences& dependences, const std::vector<uint32_t>& position,
                                           std::vector<uint32_t> order);

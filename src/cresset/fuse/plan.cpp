@@ -13,8 +13,8 @@ class Planner {
   Planner(const Graph& graph, const driver::Options& options)
       : graph_(graph), options_(options), rounded_(values_that_decide(graph)) {}
 
-  // Computing a value section by section can turn out to be impossible (a section reads another one's part); then the
-  // concatenation is stored, and everything is planned anew.
+  // Computing a value section by section can turn out to be impossible, when a section reads another part of the
+  // concatenation. The concatenation is then stored, and planning starts again.
   Plan run() {
     while (!attempt()) {
     }
@@ -31,12 +31,12 @@ class Planner {
     const sym::Asked asked = sym::asked(graph_.env());
     for (Unit& unit : plan_.units) {
       complete(unit);
-      // A kernel asked about a size: what was told of views and of stored values before may be told otherwise now.
+      // A kernel recorded a guard on a size. Earlier answers about views and stored values may have changed.
       if (sym::asked(graph_.env()) != asked) return false;
     }
     if (stored_.size() != before) return false;
     if (options_.fuse) merge_units({graph_, *plan_.memory, options_, rounded_}, plan_.units);
-    return sym::asked(graph_.env()) == asked;  // merged kernels ask, too
+    return sym::asked(graph_.env()) == asked;  // merged kernels record guards, too
   }
 
   void add_units(graph::NodeId id) {
@@ -64,7 +64,7 @@ class Planner {
       }
     }
   }
-  // A group that provably has no element stores nothing.
+  // A group which is provably empty stores nothing.
   void add_kernel(Group group) {
     const auto empty = [&](const loop::Dim& dim) {
       return dim.kind == loop::Dim::Kind::Outer &&

@@ -1,4 +1,4 @@
-// Decides what is stored and what is fused: the graph cut into kernels and extern calls.
+// Decides about storage and fusion: cuts the graph into kernels and extern calls.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace cresset::fuse {
 
-// One step: an extern call (node is valid) or a kernel.
+// A step: an extern call (node is valid) or a kernel.
 struct Unit {
   graph::NodeId node;
   Group group;
@@ -22,20 +22,21 @@ struct Plan {
   std::vector<Unit> units;  // in execution order
 };
 
-// Every output, mutation value and extern argument of the plan has a place in memory; outputs have eager's strides.
+// Every output, mutation value and extern argument of the plan has a place in memory. Outputs have the strides of eager
+// mode.
 Plan plan(const Graph& graph, const driver::Options& options);
 
-// Greedy best-first merging of kernels by bytes of memory traffic saved.
+// Merges kernels greedily, best first, by bytes of memory traffic saved.
 void merge_units(const Build& build, std::vector<Unit>& units);
 
-// Orders units by their dependences, keeping to the graph's order where free and where it does not cost much memory.
+// Orders units by their dependences. Among valid orders, the graph's order is preferred unless it costs much memory.
 void sort_units(const Graph& graph, Memory& memory, std::vector<Unit>& units);
 
-// For people and golden tests: one line a kernel.
+// Prints a plan for readers and golden tests, with a line for each kernel:
 //   kernel 0 (s0, 64 | 32) = {aten::relu, aten::sum} reads x writes %3
 std::string print(const Graph& graph, const Plan& plan);
 
-// Whether running an operator through ATen may return a tensor that shares memory with an argument.
+// Whether an operator run through ATen may return a tensor which shares memory with an argument.
 bool may_alias_arguments(const graph::Node& node);
 
 }  // namespace cresset::fuse

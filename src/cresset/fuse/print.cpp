@@ -1,4 +1,4 @@
-// Plans for people and for golden tests.
+// Prints plans for readers and golden tests.
 #include <fmt/format.h>
 
 #include "fuse/plan.h"

@@ -20,8 +20,8 @@ bool has_narrow_values(const Graph& graph) {
   });
 }
 
-// The least change of an argument may change the result by a whole step. An operator that gives truth values or
-// integers beside others (a position beside a maximum) is one, too, whoever computes it.
+// Whether a minimal change of an argument may change the result by a whole step. This includes every operator with
+// boolean or integer results (a position beside a maximum), native or extern.
 bool decides(const Graph& graph, const graph::Node& node) {
   const ops::OpDef* def = ops::find(node.op);
   if (def != nullptr && (def->op_class == ops::OpClass::View || def->op_class == ops::OpClass::Concat)) return false;
@@ -37,7 +37,7 @@ RoundedValues values_that_decide(const Graph& graph) {
   RoundedValues out;
   if (!has_narrow_values(graph)) return out;
   std::unordered_set<ValueId> seen;
-  // Backwards, so that a value's readers are seen before the operator that makes it.
+  // Backwards, so that the readers of a value are visited before its producer.
   for (auto id = graph.order.rbegin(); id != graph.order.rend(); ++id) {
     const graph::Node& node = graph.node(*id);
     const auto leads = [&](ValueId v) { return seen.count(v) != 0; };

@@ -1,4 +1,4 @@
-// Which bf16 and f16 values are rounded although a kernel holds them in f32.
+// The bf16 and f16 values which are rounded although a kernel holds them in f32.
 #pragma once
 
 #include <unordered_set>
@@ -9,10 +9,10 @@ namespace cresset::fuse {
 
 using RoundedValues = std::unordered_set<graph::ValueId>;
 
-// Those that decide something: what a comparison, a conversion to integers or a rounding to whole numbers reads, and
-// all that leads there. Digits that eager rounded away would not make such a result nearer to the truth but another
-// one: of two values that eager finds equal, one would be greater. Other values keep their digits up to where they are
-// stored.
+// Returns the values on which a decision depends: the arguments of comparisons, conversions to integers and roundings
+// to whole numbers, and all values which lead to them. Eager mode rounds these values. With additional digits a
+// decision would differ: of two values equal in eager mode, one could be greater. All other values keep their digits
+// until they are stored.
 RoundedValues values_that_decide(const graph::Graph& graph);
 
 }  // namespace cresset::fuse

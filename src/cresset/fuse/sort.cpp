@@ -9,7 +9,7 @@
 namespace cresset::fuse {
 namespace {
 
-// Where a unit stands in the graph: at the last of its values.
+// Returns the position of a unit in the graph: the position of its last value.
 uint32_t position_of(const Graph& graph, const std::vector<uint32_t>& position, const Unit& unit) {
   if (unit.node.valid()) return position[unit.node.index];
   uint32_t last = 0;
@@ -43,7 +43,7 @@ Dependences dependences_of(const Graph& graph, const std::vector<uint32_t>& posi
   return out;
 }
 
-// As the graph has them, as far as the dependences allow.
+// Returns the order of the graph, as far as the dependences allow.
 std::vector<uint32_t> order_of_graph(const Dependences& dependences, const std::vector<uint32_t>& positions) {
   using Entry = std::pair<uint32_t, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;

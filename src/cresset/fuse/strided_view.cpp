@@ -7,7 +7,7 @@
 namespace cresset::fuse {
 namespace {
 
-// Lets view rules run outside a kernel: they map indices and never read elements.
+// Runs view rules outside a kernel: they map indices and never read elements.
 class ViewContext final : public ops::ElementContext {
  public:
   ViewContext(const Graph& graph, const graph::Node& node) : graph_(graph), node_(node) {}
@@ -26,13 +26,13 @@ class ViewContext final : public ops::ElementContext {
   const graph::Node& node_;
 };
 
-// Splits and merges runs of dimensions: a run of argument dimensions that is one stretch of memory takes any shape.
+// Splits and merges runs of dimensions. A run of argument dimensions which is contiguous in memory takes any shape.
 std::optional<Layout> strided_reshape(sym::ShapeEnv& env, const std::vector<ExprId>& from, const Layout& base,
                                       const std::vector<ExprId>& to) {
   sym::ExprPool& pool = env.pool();
   std::optional<Refinement> parts = refine(env, from, to);
   if (!parts) return std::nullopt;
-  // Strides of the parts, as the argument has them.
+  // The strides of the parts in the argument.
   std::vector<ExprId> strides(parts->extents.size(), pool.constant(0));
   for (size_t d = 0; d < from.size(); ++d) {
     ExprId stride = base.strides[d];
@@ -50,7 +50,7 @@ std::optional<Layout> strided_reshape(sym::ShapeEnv& env, const std::vector<Expr
         return std::nullopt;
     out.strides[d] = env.simplify(strides[run.back()]);
   }
-  // A size-1 dimension has the stride that a contiguous neighbourhood would give it.
+  // A size-1 dimension gets the stride of a contiguous tensor.
   for (size_t d = to.size(); d-- > 0;)
     if (parts->of_b[d].empty() && d + 1 < to.size())
       out.strides[d] = env.simplify(pool.mul(out.strides[d + 1], to[d + 1]));
@@ -80,8 +80,9 @@ std::optional<Layout> probe(const Graph& graph, const graph::Node& node, size_t 
   return out;
 }
 
-// No index moves along a dimension of one element, so that any stride is right there for us; but what ATen takes for
-// the order of a tensor's dimensions (channels last?) reads them all. Where the others are eager's, so are these.
+// No index moves along a dimension with a single element, so every stride is correct for cresset. But ATen reads all
+// strides to determine the order of dimensions (channels last). Where the other strides are those of eager mode, these
+// are set to eager mode's strides too.
 Layout with_strides_of_ones(const Graph& graph, const TensorType& type, Layout layout) {
   sym::ShapeEnv& env = graph.env();
   const ExprId one = env.pool().constant(1);

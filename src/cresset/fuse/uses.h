@@ -1,4 +1,4 @@
-// How values are used, seen through views: what the decision to store a value or to recompute it needs.
+// Uses of values, counted through views. The decision to store or recompute a value is based on them.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 namespace cresset::fuse {
 
 struct Use {
-  uint32_t count = 0;     // places in other operators that read elements of it
-  bool expanded = false;  // some reader reads more elements than there are (by hints)
+  uint32_t count = 0;     // number of reads of its elements in other operators
+  bool expanded = false;  // a reader reads more elements than the value has (by hints)
 };
 
 // Indexed by value id. `copied(v)`: the view v gets memory of its own, so it counts as a reader of its argument.

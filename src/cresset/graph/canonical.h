@@ -1,4 +1,4 @@
-// The text that decides what a graph is compiled to: for keys of caches, never to be read back.
+// The canonical string of a graph for cache keys. It determines the compiled code and is never parsed.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace cresset::graph {
 
-// As print(), without what says nothing about the code: names of inputs, lines of the user's program, hints, symbols
-// that are not used or were pinned (these are written as the constants that they are). With what the lowering may rely
-// on beside the graph: ranges, guards and assertions on the symbols that are used.
+// Like print(), without parts which do not influence the code: names of inputs, source locations, hints, unused
+// symbols. Specialized symbols are written as constants. The string also has the facts on which the lowering may rely:
+// ranges, guards and assertions on the used symbols.
 std::string canonical_text(const Graph& graph);
 
 }  // namespace cresset::graph

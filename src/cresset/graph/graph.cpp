@@ -39,8 +39,8 @@ uint32_t Graph::add_location(std::string location) {
   return static_cast<uint32_t>(locations.size() - 1);
 }
 
-// Strides of dimensions of size 1 say nothing; a dimension counts as size 1 only when that is proved. What has no
-// element is contiguous.
+// The stride of a dimension of size 1 is ignored, if the size is proved to be 1. A tensor without elements is
+// contiguous.
 bool is_contiguous(sym::ShapeEnv& env, const TensorType& type) {
   sym::ExprPool& pool = env.pool();
   if (std::any_of(type.sizes.begin(), type.sizes.end(), [&](ExprId size) { return pool.is_const(size, 0); }))

@@ -1,13 +1,13 @@
-// The captured tensor program: functional, in execution order, sizes symbolic.
+// The captured tensor program: functional, in execution order, with symbolic sizes.
 //
-// Semantics. A Value is an immutable tensor. A node names an ATen operator (its qualified name with overload) or one of
-// cresset's own primitives ("prim::..."), and holds its arguments in schema order. No node writes to an argument;
-// writes to inputs are stated apart (Graph::mutations) and happen after everything else. A view operator's result is a
-// value like any other: that memory may be shared is the lowering's business. TensorType::strides are what eager would
-// give; only graph outputs must honour them.
+// Semantics. A Value is an immutable tensor. A node names an ATen operator (its qualified name with overload) or a
+// primitive of cresset ("prim::..."), and holds its arguments in schema order. No node writes to an argument. Writes to
+// inputs are listed in Graph::mutations and happen after everything else. The result of a view operator is a value like
+// any other; the lowering decides about shared memory. TensorType::strides are the strides of eager mode; only graph
+// outputs must honour them.
 //
-// Invariants (verify): every value is defined before use; results and their types agree with the operator's shape rule
-// when it has one; value ids in arguments exist; rank(sizes) == rank(strides).
+// Invariants (verify): every value is defined before use. Results and their types agree with the operator's shape rule
+// if there is a rule. Value ids in arguments exist. rank(sizes) == rank(strides).
 #pragma once
 
 #include <deque>
@@ -39,7 +39,7 @@ struct TensorType {
   DType dtype = DType::F32;
   Device device;
   std::vector<ExprId> sizes;
-  std::vector<ExprId> strides;  // in elements, as eager gives them
+  std::vector<ExprId> strides;  // in elements, as in eager mode
 
   size_t rank() const { return sizes.size(); }
 };
@@ -50,7 +50,7 @@ struct None {
 };
 using OptionalValue = std::optional<ValueId>;
 enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
-// ATen's Layout argument: only strided ever reaches a graph; others end in a fallback.
+// ATen's Layout argument. Only the strided layout reaches a graph; other layouts end in a fallback.
 struct StridedLayout {
   bool operator==(const StridedLayout&) const = default;
 };
@@ -61,25 +61,25 @@ using Arg =
 struct Node {
   OpId op;
   std::vector<Arg> args;         // schema order, defaults filled in
-  std::vector<ValueId> results;  // a Tensor[] result contributes one value an element
+  std::vector<ValueId> results;  // a Tensor[] result contributes a value for each element
   uint32_t location = 0;         // index into Graph::locations
-  bool through_aten = false;     // the operator's own rules refused these arguments: it is called as it is
-  bool caught = false;           // the program may catch what it raises: it is done though nobody uses what it gives
+  bool through_aten = false;     // the operator's rules refused these arguments: the ATen operator is called
+  bool caught = false;           // its error may be caught, so the node is executed even if its results are unused
 };
 
 struct Value {
   TensorType type;
   NodeId node;          // invalid: a graph input or constant
-  uint32_t result = 0;  // which result of `node`; for inputs and constants their position
+  uint32_t result = 0;  // position in the results of `node`, or in the inputs or constants
   enum class Kind : uint8_t { Input, Constant, Result } kind = Kind::Result;
-  std::string name;  // for people: "x", "layer.0.weight"; may be empty
+  std::string name;  // for messages: "x", "layer.0.weight"; may be empty
 };
 
 struct Mutation {
   uint32_t input;  // position in Graph::inputs or, when is_constant, in Graph::constants
   bool is_constant = false;
   ValueId value;        // final contents; same sizes and dtype as the input
-  bool unseen = false;  // autograd is not told: operators that keep running statistics write them so
+  bool unseen = false;  // autograd does not see the write; operators update running statistics in this way
 };
 
 class Graph {
@@ -93,7 +93,7 @@ class Graph {
   ValueId add_input(TensorType type, std::string name);
   ValueId add_constant(TensorType type, std::string name);  // a tensor held by the compiled code: parameter, buffer
   NodeId add_node(OpId op, std::vector<Arg> args, std::vector<TensorType> results);
-  uint32_t add_location(std::string location);  // deduplicates the last one
+  uint32_t add_location(std::string location);  // deduplicates consecutive equal locations
 
   const Node& node(NodeId id) const { return nodes_[id.index]; }
   Node& node(NodeId id) { return nodes_[id.index]; }
@@ -107,9 +107,9 @@ class Graph {
   std::vector<ValueId> inputs, constants, outputs;
   std::vector<Mutation> mutations;
   std::vector<std::string> locations{""};
-  uint32_t current_location = 0;  // given to nodes as they are added
+  uint32_t current_location = 0;  // assigned to new nodes
 
-  // Calls f(ValueId&) for every value an argument list mentions.
+  // Calls f(ValueId&) for every value in an argument list.
   template <class F>
   static void for_each_value(std::vector<Arg>& args, F&& f) {
     for (Arg& arg : args) {
@@ -130,7 +130,8 @@ class Graph {
   std::deque<Value> values_;
 };
 
-// A call that is no node: what follows `position` nodes of the order waits for it. Its results are inputs.
+// A call outside the nodes. It happens after the first `position` nodes of the order. Its results are inputs of the
+// graph.
 struct CallBetween {
   size_t position;
   OpId op;
@@ -138,18 +139,18 @@ struct CallBetween {
   std::vector<ValueId> made;
 };
 
-// Text form; parse(print(g)) prints the same. One line a node, and the line of the program above what came from it:
+// Prints a graph; parse(print(g)) prints the same. Each node has a line, below the source line of the user's program:
 //   # model.py:42 in forward
 //   #   y = self.act(x)
 //   %3: f32[s0, 64][64, 1] = aten::relu(%2*)
-// An asterisk marks a value's last use. An operator that is called through ATen whatever its rules say is followed by
-// an exclamation mark. Calls between nodes are told in comments, which parse() passes over.
+// An asterisk marks a value's last use. An exclamation mark follows an operator which is called through ATen regardless
+// of its rules. Calls between nodes are printed as comments, which parse() ignores.
 std::string print(const Graph& graph, std::span<const CallBetween> between = {});
 Result<std::unique_ptr<Graph>> parse(std::string_view text);
-// Empty when the invariants hold, else the first violation, for people.
+// Returns an empty string when the invariants hold, else a description of the first violation.
 std::string verify(const Graph& graph);
 
-// ---- helpers every layer uses
+// ---- helpers for every layer
 bool is_contiguous(sym::ShapeEnv& env, const TensorType& type);  // proved, without guards
 std::vector<ExprId> contiguous_strides(sym::ExprPool& pool, const std::vector<ExprId>& sizes);
 ExprId numel(sym::ExprPool& pool, const std::vector<ExprId>& sizes);

@@ -11,9 +11,9 @@
 namespace cresset::graph {
 namespace {
 
-// Names live in a deque so that the views handed out stay valid while it grows.
+// Names live in a deque, so that returned views stay valid while it grows.
 struct Table {
-  Table() { ids.reserve(2048); }  // there are some hundreds at once: the operators that have rules
+  Table() { ids.reserve(2048); }  // the operators with rules are several hundred entries from the start
 
   std::shared_mutex mutex;
   std::deque<std::string> names;

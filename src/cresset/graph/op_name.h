@@ -1,4 +1,4 @@
-// Operator names, interned process-wide: "aten::add.Tensor" <=> OpId. Thread safe.
+// Operator names, interned process-wide: "aten::add.Tensor" <=> OpId. Thread-safe.
 #pragma once
 
 #include <string_view>

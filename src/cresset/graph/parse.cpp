@@ -1,4 +1,4 @@
-// Reads the text that print() writes, a line at a time.
+// Parses the output of print(), line by line.
 #include "sym/parse.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace cresset::graph {
 namespace {
 
-// Positions in one line. Every take_* skips blanks first and says whether it found what it looked for.
+// A cursor in a line. Every take_* skips blanks first and reports success.
 class Line {
  public:
   explicit Line(std::string_view text) : text_(text) {}
@@ -30,7 +30,7 @@ class Line {
     at_ += token.size();
     return true;
   }
-  // Up to a character of `stops` outside of all brackets.
+  // Takes the characters up to a character of `stops` outside all brackets.
   std::string_view take_until(std::string_view stops) {
     skip_blanks();
     const size_t begin = at_;
@@ -190,7 +190,7 @@ class Parser {
     return true;
   }
 
-  // "# model.py:42 in forward" is where the nodes below come from, "#" that it is not known; "#   ..." is for people.
+  // "# model.py:42 in forward" is the location of the nodes below, "#" an unknown location; "#   ..." is for readers.
   bool parse_comment(Line& line) {
     const bool for_people = line.take("#   ");
     if (!for_people) line.take("#");
@@ -281,7 +281,7 @@ class Parser {
   bool parse_value(Line& line, ValueId& out) {
     const std::optional<int64_t> number = line.take("%") ? line.take_integer() : std::nullopt;
     if (!expect(number && values_.contains(*number), "a defined value")) return false;
-    line.take("*");  // its last use
+    line.take("*");  // the mark of a last use
     out = values_[*number];
     return true;
   }

@@ -1,4 +1,4 @@
-// Text of a graph. Values are numbered by first definition, so the text does not depend on what passes left behind.
+// Prints a graph. Values are numbered by first definition, so removed nodes do not influence the output.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -91,7 +91,7 @@ class Printer {
                         text::quoted(s.source), typical(s));
   }
 
-  // What is known of the symbols, in an order that does not depend on when it was asked.
+  // The facts about used symbols, in an order independent of the order in which they were recorded.
   std::string facts() {
     std::set<std::string> conditions;
     const auto add = [&](ExprId condition) {
@@ -119,7 +119,7 @@ class Printer {
     out_ += '\n';
   }
 
-  // Who mentions a value last: the address of its arguments. Results and what is written live on.
+  // Finds the last use of each value, as the address of an argument list. Outputs and written values have no last use.
   void find_last_uses() {
     last_uses_.resize(graph_.value_count());
     const auto use = [&](const std::vector<Arg>& args) {
@@ -139,7 +139,7 @@ class Printer {
     for (const Mutation& m : graph_.mutations) lives_on(m.value);
   }
 
-  // Above the first of the nodes that come from one line.
+  // Printed above the first node of a source line.
   void print_location(uint32_t location) {
     if (location == location_ || location >= graph_.locations.size()) return;
     location_ = location;
@@ -182,7 +182,7 @@ class Printer {
     exprs(type.strides);
   }
 
-  // "%3", or "%?17" for a value that nothing printed so far defines: a broken graph.
+  // Prints "%3", or "%?17" for a value without a definition above: the graph is broken.
   void value(ValueId v) {
     const bool defined = v.index < numbers_.size() && numbers_[v.index] != 0;
     const fmt::format_int number(defined ? numbers_[v.index] - 1 : v.index);
@@ -234,7 +234,7 @@ class Printer {
     out_ += close;
   }
 
-  // A double is told from an integer by a point, an exponent or a word.
+  // A point, an exponent or a word distinguishes a double from an integer.
   static std::string number(double d) {
     if (std::isnan(d)) return "nan";
     std::string out = fmt::format("{}", d);
@@ -271,12 +271,12 @@ class Printer {
   sym::VarNames names_;
   std::vector<uint32_t> numbers_;  // printed number + 1; 0: not yet defined
   uint32_t defined_ = 0;
-  std::vector<const std::vector<Arg>*> last_uses_;  // of values; empty: not marked
-  const std::vector<Arg>* at_ = nullptr;            // the arguments that are printed
-  uint32_t location_ = 0;                           // of what was printed last
+  std::vector<const std::vector<Arg>*> last_uses_;  // by value; empty: last uses are not marked
+  const std::vector<Arg>* at_ = nullptr;            // the arguments being printed
+  uint32_t location_ = 0;                           // the last printed location
   bool canonical_ = false;
-  std::unordered_map<sym::VarId, ExprId> pinned_;  // canonical: what is written as a constant
-  std::set<sym::VarId> used_;                      // canonical: by the graph
+  std::unordered_map<sym::VarId, ExprId> pinned_;  // canonical: specialized symbols and their constants
+  std::set<sym::VarId> used_;                      // canonical: symbols used by the graph
   std::unordered_map<ExprId, std::string> texts_;
   std::string out_;
 };

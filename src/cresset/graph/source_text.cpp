@@ -20,7 +20,7 @@ std::string line_of_file(const std::string& file, int64_t line) {
   return text;
 }
 
-// "model.py:42 in forward" -> model.py, 42. File names may hold blanks and colons, function names no blanks.
+// "model.py:42 in forward" -> model.py, 42. File names may contain blanks and colons, function names no blanks.
 std::optional<std::pair<std::string, int64_t>> place_of(std::string_view location) {
   location = location.substr(0, location.rfind(" in "));
   const size_t colon = location.rfind(':');

@@ -1,4 +1,4 @@
-// Lines of the user's program, shown above what they became.
+// Lines of the user's program, shown above the nodes captured from them.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,13 @@ namespace cresset::graph::text {
 
 using SourceReader = std::function<std::string(const std::string& file, int64_t line)>;
 
-// Asked before files are read: an interpreter also knows programs that are in none (notebooks, texts that were
-// compiled). It answers with an empty text for what it does not know. Called from any thread that prints a graph.
+// Sets a reader which is called before files are read. An interpreter also knows programs without a file (notebooks,
+// compiled strings). The reader returns an empty string for an unknown line. Any thread which prints a graph may call
+// it.
 void set_source_reader(SourceReader reader);
 
-// The line that a location ("model.py:42 in forward") names, without the blanks around it; empty when it cannot be had.
+// Returns the line of a location ("model.py:42 in forward") without surrounding blanks, or an empty string when it is
+// not available.
 std::string source_line(std::string_view location);
 
 }  // namespace cresset::graph::text

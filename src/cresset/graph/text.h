@@ -1,4 +1,4 @@
-// Words of the graph's text form that printer and parser share.
+// Keywords of the textual graph format, shared by printer and parser.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ std::string_view word(const Table& table, Key key) {
   return "?";
 }
 
-// "text" in quotes, with quotes, backslashes and line ends escaped.
+// Returns the string in quotes, with quotes, backslashes and line ends escaped.
 std::string quoted(std::string_view text);
 
 }  // namespace cresset::graph::text

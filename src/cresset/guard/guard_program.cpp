@@ -10,7 +10,7 @@ namespace {
 using sym::ExprId;
 using sym::VarId;
 
-// A condition read back from the program, over variables whose index is the slot.
+// A condition decompiled from the program. The index of each variable is its slot.
 struct Condition {
   sym::ExprPool pool;
   ExprId root;

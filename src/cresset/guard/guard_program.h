@@ -1,5 +1,5 @@
-// The guards of one compiled program, in the form a call checks: a size program whose outputs are all non-zero when the
-// program may run. The check and its explanation read the same instructions: there is no second copy of a guard.
+// The guards of a compiled program in executable form: a size program whose outputs are all non-zero when the program
+// may run. The check and its explanation read the same instructions, so no second copy of a guard exists.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@ namespace cresset::guard {
 
 class GuardProgram {
  public:
-  // `guards`: ShapeEnv::minimized_guards(). `slot_of`: where each symbol's value stands at a call; every symbol that a
-  // guard mentions has one.
+  // `guards`: ShapeEnv::minimized_guards(). `slot_of`: the slot of each symbol's value at a call. Every symbol of a
+  // guard has a slot.
   static GuardProgram compile(const sym::ExprPool& pool, std::span<const sym::GuardFact> guards,
                               const std::unordered_map<sym::VarId, uint32_t>& slot_of);
 
   size_t size() const { return reasons_.size(); }
   bool empty() const { return reasons_.empty(); }
 
-  // Index of the first guard that does not hold, or -1. No allocation.
+  // Returns the index of the first failing guard, or -1. Does not allocate.
   int64_t first_failure(const int64_t* slots) const { return program_.first_zero(slots); }
 
-  // "expected s0 == s2 (asked by aten::add at model.py:42), got s0 = 3, s2 = 4". `slot_names[i]` names slot i; an empty
-  // or missing name prints as "slot <i>".
+  // Returns "expected s0 == s2 (asked by aten::add at model.py:42), got s0 = 3, s2 = 4". `slot_names[i]` names slot i;
+  // an empty or missing name prints as "slot <i>".
   std::string explain(size_t index, const int64_t* slots, std::span<const std::string> slot_names) const;
-  // Only the condition: "s0 == s2".
+  // Returns only the condition: "s0 == s2".
   std::string condition(size_t index, std::span<const std::string> slot_names) const;
   const sym::Reason& reason(size_t index) const { return reasons_[index]; }
-  // All guards, one a line, for logs.
+  // Returns all guards, a line for each, for logs.
   std::string describe(std::span<const std::string> slot_names) const;
 
   const sym::SizeProgram& program() const { return program_; }

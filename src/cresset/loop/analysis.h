@@ -1,4 +1,4 @@
-// Facts that every consumer of a kernel needs: on which level a scalar lives, and in which pass it can be computed.
+// Analyses for all consumers of a kernel: the level of each scalar, and the pass in which it can be computed.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 namespace cresset::loop {
 
 struct Analysis {
-  std::vector<uint8_t> is_point;        // by scalar: one value a point (else one an outer point)
-  std::vector<uint16_t> stage;          // by scalar: how many passes over the inner dims must be complete before it
-  std::vector<uint8_t> store_is_point;  // by store: happens at each point (else once an outer point)
-  uint16_t stages = 0;                  // the greatest stage: k + 1 passes, the last one only for stores
+  std::vector<uint8_t> is_point;        // by scalar: has a value for each point (else for each outer point)
+  std::vector<uint16_t> stage;          // by scalar: number of passes over the inner dims to complete before it
+  std::vector<uint8_t> store_is_point;  // by store: executed at each point (else once for each outer point)
+  uint16_t stages = 0;                  // the greatest stage: k + 1 passes, the last only for stores
 };
 Analysis analyze(const Kernel& kernel);
 
-// Point scalars that an address mentions through bindings count as operands.
-// Calls f(ScalarId) for each scalar that `scalar` needs: operands, mask, and bound variables of its expression.
+// Calls f(ScalarId) for each scalar which `scalar` needs: operands, mask, and bound variables of its expression. Point
+// scalars bound in an address count as operands.
 template <class F>
 void for_each_operand(const Kernel& kernel, const Scalar& scalar, F&& f);
 template <class F>

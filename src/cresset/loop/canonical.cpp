@@ -76,7 +76,7 @@ std::vector<ExprId> CanonicalNames::ordered_operands(ExprId id) {
   return out;
 }
 
-// In the order in which text() would.
+// Mentions symbols in the order of text().
 void CanonicalNames::mention(ExprId id) {
   const sym::Expr& e = pool_[id];
   if (e.kind == sym::Kind::Const) return;

@@ -1,4 +1,4 @@
-// Numbering of a kernel's variables that does not depend on the pool they live in.
+// A numbering of a kernel's variables, independent of their pool.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace cresset::loop {
 
-// Names dims d0.., bindings i<scalar>, size symbols s0.. by first mention: in extents, then scalars, then stores. Sums
-// and products list their operands in an order that structure alone decides wherever it can.
+// Names dims d0.., bindings i<scalar>, and size symbols s0.. by first mention: in extents, then scalars, then stores.
+// The order of operands in sums and products depends on structure alone wherever possible.
 class CanonicalNames {
  public:
   explicit CanonicalNames(const Kernel& kernel);
@@ -19,20 +19,20 @@ class CanonicalNames {
     fixed_[var] = std::move(name);
     shapes_.clear();
   }
-  std::string text(ExprId expr);  // mentions new symbols when it meets them
+  std::string text(ExprId expr);  // numbers new symbols on first mention
 
  private:
   std::vector<ExprId> ordered_operands(ExprId expr);
   uint64_t shape(ExprId expr);
   void mention(ExprId expr);
-  void number(VarId var);  // of a size symbol, when it has none
+  void number(VarId var);  // numbers a size symbol without a number
   std::string name(VarId var);
 
   const sym::ExprPool& pool_;
   std::unordered_map<VarId, std::string> fixed_;  // dims and bindings
   std::unordered_map<VarId, uint32_t> number_;    // symbols
   std::vector<VarId> symbols_;
-  std::unordered_map<ExprId, uint64_t> shapes_;  // for the names given so far
+  std::unordered_map<ExprId, uint64_t> shapes_;  // for the present names
   std::unordered_set<ExprId> mentioned_;
 };
 

@@ -39,7 +39,7 @@ class Collapser {
   }
 
  private:
-  // env_.simplify, but only over variables that the kernel has: its symbols are all that a call passes.
+  // Like env_.simplify, but the result mentions only variables of the kernel, because a call passes only these symbols.
   ExprId simplify(ExprId e) {
     ExprId out = env_.simplify(e);
     if (!ours_.empty()) out = pool_.substitute(out, ours_);
@@ -86,8 +86,8 @@ class Collapser {
     });
   }
 
-  // Loops over what is taken apart by a divisor of their extent, as flattened dimensions are, become two: o * divisor +
-  // i.
+  // Splits loops whose variable is divided by a divisor of their extent, as in flattened dimensions. The loop
+  // becomes two: o * divisor + i.
   void split(std::vector<Loop>& loops) {
     for (size_t k = 0; k < loops.size();) {
       const ExprId divisor = divisor_of(loops[k]);
@@ -98,8 +98,8 @@ class Collapser {
     }
   }
 
-  // What the loop's variable alone is divided by somewhere, when that divides its extent. Vectors hold several rows of
-  // few elements: there dividing is better.
+  // Returns a divisor of the loop's variable in some expression which also divides the extent. Short rows are excluded:
+  // a vector holds several short rows, and division is faster there.
   ExprId divisor_of(const Loop& loop) {
     constexpr int64_t kShort = 8;
     ExprId found;
@@ -135,11 +135,11 @@ class Collapser {
     return std::none_of(vars.begin(), vars.end(), is_loop);
   }
 
-  // extent / divisor where that leaves no rest; invalid otherwise.
+  // Returns extent / divisor when the division is exact; invalid otherwise.
   ExprId times(ExprId extent, ExprId divisor) {
     const ExprId quotient = env_.simplify(pool_.floor_div(extent, divisor));
     if (env_.known_equal(pool_.mul(quotient, divisor), extent)) return quotient;
-    sym::TermList by, terms;  // of symbols, which may be 0: then so is the extent, and nothing is walked
+    sym::TermList by, terms;  // symbols may be 0; then the extent is 0 too, and the loop is empty
     pool_.terms(divisor, by);
     pool_.terms(extent, terms);
     ExprId sum = pool_.constant(0), monomial;
@@ -153,7 +153,7 @@ class Collapser {
     return sum;
   }
 
-  // `e` over o and i, where var == o * divisor + i.
+  // Rewrites `e` over o and i, where var == o * divisor + i.
   struct Split {
     ExprId var, divisor, o, i;
   };
@@ -180,7 +180,7 @@ class Collapser {
     loops.insert(loops.begin() + static_cast<ptrdiff_t>(k) + 1, {pool_.var_of(split.i), divisor, loop.inner});
   }
 
-  // The typical |coefficient| of `var` in the accesses that mention it; stores first, since scattered stores cost most.
+  // The typical |coefficient| of `var` in the accesses. Stores come first, since scattered stores cost most.
   std::optional<int64_t> stride_hint(VarId var) {
     for (const auto* list : {&space_.store, &space_.scalar}) {
       for (ExprId e : *list) {
@@ -194,7 +194,7 @@ class Collapser {
     return std::nullopt;
   }
 
-  // Greatest stride outside. Any order is right: outer points are independent, folds have no order.
+  // Puts the greatest stride outermost. Every order is correct: outer points are independent, and folds are unordered.
   void order(std::vector<Loop>& loops) {
     std::vector<std::pair<int64_t, Loop>> keyed;
     for (const Loop& loop : loops) {
@@ -212,7 +212,7 @@ class Collapser {
     }
   }
 
-  // With m = o * extent(i) + i, replaces i by m - o * extent(i); when o vanishes everywhere, m alone is enough.
+  // With m = o * extent(i) + i, replaces i by m - o * extent(i). If o then vanishes everywhere, m alone is enough.
   bool try_merge(Loop& o, const Loop& i) {
     if (!affine_parts_cancel(o, i)) return false;
     const ExprId extent = simplify(pool_.mul(o.extent, i.extent));
@@ -237,7 +237,8 @@ class Collapser {
     return true;
   }
 
-  // Cheap rejection before variables are made: affine accesses must satisfy coefficient(o) == coefficient(i) * extent.
+  // A cheap rejection before variables are created: affine accesses must satisfy coefficient(o) == coefficient(i) *
+  // extent.
   bool affine_parts_cancel(const Loop& o, const Loop& i) {
     bool ok = true;
     for_each_expr([&](ExprId& e) {

@@ -1,5 +1,6 @@
-// Loops that addresses walk in strides: drops dimensions of extent 1, splits those that addresses divide, orders
-// dimensions by stride, merges neighbours that every address walks as one.
+// Normalizes the loops of a kernel. Dimensions of extent 1 are dropped, and dimensions divided in addresses are split.
+// Dimensions are ordered by stride, and adjacent dimensions are merged when every address treats them as a single
+// dimension.
 #pragma once
 
 #include <vector>
@@ -14,12 +15,12 @@ struct Loop {
   bool inner = false;
 };
 
-// Every index expression of a kernel, rewritten together.
+// All index expressions of a kernel, rewritten together.
 struct IndexSpace {
   std::vector<Loop> outer, inner;
-  std::vector<ExprId> scalar;  // by scalar, invalid when it has none
+  std::vector<ExprId> scalar;  // by scalar; invalid without an expression
   std::vector<ExprId> store;   // by store
-  ExprId position;             // row-major over inner dims; invalid when nothing needs it
+  ExprId position;             // row-major over inner dims; invalid when unused
 };
 
 IndexSpace collapsed_space(const Kernel& kernel);

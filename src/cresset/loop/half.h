@@ -10,7 +10,7 @@ inline float from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<
 
 inline uint16_t to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if (value != value) return static_cast<uint16_t>((bits >> 16) | 0x40);  // a NaN stays one, quiet
+  if (value != value) return static_cast<uint16_t>((bits >> 16) | 0x40);  // a NaN stays a quiet NaN
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 

@@ -10,8 +10,8 @@
 namespace cresset::loop {
 namespace {
 
-// Folds one reduction. Sums and products of floats are kept in double: the order is unspecified, the result is rounded
-// once.
+// Folds a reduction. Sums and products of floats are kept in double, because their order is unspecified and the result
+// is rounded once.
 class Accumulator {
  public:
   Accumulator(Combine combine, DType from) : combine_(combine), from_(from) { reset(); }

@@ -26,7 +26,7 @@ size_t hash_of(const Scalar& s) {
   return combine_hash(h, static_cast<size_t>(s.round));
 }
 
-// Numbers compare by bits: -0 and 0 differ, a NaN equals itself.
+// Compares numbers by bits: -0 and 0 differ, and a NaN equals itself.
 bool same(const Scalar& x, const Scalar& y) {
   Scalar a = x, b = y;
   const bool numbers = std::bit_cast<uint64_t>(a.number) == std::bit_cast<uint64_t>(b.number);

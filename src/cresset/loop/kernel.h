@@ -1,17 +1,17 @@
-// The tensor loop: one kernel as loop dimensions, a DAG of scalars, and stores. Says what is computed; how (vectors,
-// tiles, threads) is the code generator's choice.
+// The tensor loop IR: a kernel consists of loop dimensions, a DAG of scalars, and stores. The IR defines the
+// computation; the code generator chooses vectors, tiles and threads.
 //
-// Semantics. A kernel's iteration space is outer x inner. Outer dimensions are independent of each other: any order,
-// any thread. A scalar lives on a level: one that mentions no Inner variable, neither itself nor through operands, is
-// a row scalar (one value an outer point); others have one value a point. Reduce folds its operand over all inner
-// points, starting from the combine's identity, in unspecified order and association, and is itself a row scalar.
-// Scalars that use a Reduce are computed after it: a kernel with k dependent reductions passes k+1 times over the inner
-// dimensions. A Store on row level happens once an outer point, else at each point; in either case after all of the
-// outer point's reductions. Buffers do not overlap unless they are the same buffer; a kernel that stores to a buffer it
-// also loads from loads and stores each element at the same address from the same point only. bf16 and f16 are storage
+// Semantics. A kernel's iteration space is outer x inner. Outer dimensions are independent: they run in any order, on
+// any thread. A scalar which mentions no Inner variable, directly or through operands, is a row scalar and has a value
+// for each outer point. Every other scalar has a value for each point. Reduce folds its operand over all inner points,
+// starting from the combine's identity, in unspecified order and association. A Reduce is itself a row scalar. Scalars
+// which use a Reduce are computed after it: a kernel with k dependent reductions passes k+1 times over the inner
+// dimensions. A Store on row level happens once for each outer point, otherwise at each point. Both kinds happen after
+// all reductions of the outer point. Different buffers do not overlap. A kernel may load from and store to the same
+// buffer; then each element is loaded and stored at the same address from the same point. bf16 and f16 are storage
 // types: Load converts them to f32, Store rounds to nearest even.
 //
-// Index expressions (addresses in elements, Size scalars) are sym expressions over: dimension variables, size symbols,
+// Index expressions (addresses in elements, Size scalars) are sym expressions over dimension variables, size symbols,
 // and variables bound to i64 scalars of the kernel (indirect access). All other variables are errors.
 #pragma once
 
@@ -42,8 +42,7 @@ int arity(Op op);  // Load: 0 even when masked
 std::string_view to_string(Op op);
 
 // Sum, Prod: in the operand's dtype. Any/All: bool. ArgMax/ArgMin: result i64, the row-major index over the inner
-// dimensions of the first greatest (least) operand; NaN counts as greatest (least).
-// Max/Min: NaN propagates.
+// dimensions of the first greatest (least) operand; NaN counts as greatest (least). Max/Min: NaN propagates.
 enum class Combine : uint8_t { Sum, Prod, Max, Min, Any, All, ArgMax, ArgMin };
 std::string_view to_string(Combine combine);
 
@@ -71,7 +70,7 @@ struct Buffer {
   DType dtype;
   bool written = false;
   bool read = false;
-  std::string name;  // for people
+  std::string name;  // for messages
 };
 
 struct Store {
@@ -98,7 +97,7 @@ class Kernel {
 
   const Scalar& operator[](ScalarId id) const { return scalars[id.index]; }
   ScalarId add(Scalar scalar);  // hash-consed
-  // The size symbols that extents, addresses and Size scalars mention, in a canonical order (first mention).
+  // Returns the size symbols in extents, addresses and Size scalars, in canonical order (first mention).
   std::vector<VarId> size_symbols() const;
 
  private:
@@ -116,7 +115,7 @@ class ScalarBuilder {
   ScalarId constant_int(DType dtype, int64_t value);
   ScalarId size(ExprId value);  // i64
   ScalarId load(BufferId buffer, ExprId address, std::optional<ScalarId> mask = {});
-  ScalarId cast(ScalarId a, DType dtype);  // F16/BF16 mean RoundTo that type, held in f32
+  ScalarId cast(ScalarId a, DType dtype);  // F16/BF16 mean RoundTo this type, held in f32
   ScalarId unary(Op op, ScalarId a);
   ScalarId binary(Op op, ScalarId a, ScalarId b);
   ScalarId select(ScalarId condition, ScalarId then, ScalarId otherwise);
@@ -131,12 +130,12 @@ class ScalarBuilder {
 std::string print(const Kernel& kernel);
 std::string verify(const Kernel& kernel);  // empty when the invariants hold
 
-// Reference semantics: runs the kernel one point at a time, in order. `buffers` point at element 0 (of the buffer's
-// dtype); `symbols` gives the values of size_symbols(), in that order.
+// The reference semantics: runs the kernel point by point, in order. `buffers` point at element 0 (of the buffer's
+// dtype). `symbols` has the values of size_symbols(), in the same order.
 void interpret(const Kernel& kernel, void* const* buffers, const int64_t* symbols);
 
-// Structure without names: two kernels with equal canonical text compute the same function of (buffers, symbols).
-// Variables are renumbered by first mention, so kernels from different graphs share code.
+// Returns the structure without names. Two kernels with equal canonical text compute the same function of (buffers,
+// symbols). Variables are renumbered by first mention, so kernels from different graphs share code.
 std::string canonical_text(const Kernel& kernel);
 
 }  // namespace cresset::loop

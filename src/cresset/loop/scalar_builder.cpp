@@ -24,7 +24,7 @@ ScalarId add_const(Kernel& kernel, DType dtype, Value value) {
   return kernel.add(s);
 }
 
-// The constant that `s` computes, when its operands are constants and the result is not left open.
+// Returns the constant value of `s` when its operands are constants and its semantics fix the result.
 std::optional<Value> fold(const Kernel& kernel, const Scalar& s) {
   Value values[3];
   DType from = s.dtype;
@@ -41,7 +41,7 @@ std::optional<Value> fold(const Kernel& kernel, const Scalar& s) {
   return apply(s, from, values[0], values[1], values[2]);
 }
 
-// Simplifications that hold bit for bit (of NaNs only that they are NaN).
+// Simplifications which preserve every bit (of a NaN only its being a NaN).
 std::optional<ScalarId> simplify_binary(const Kernel& kernel, Op op, ScalarId a, ScalarId b) {
   const Scalar& x = kernel[a];
   const Scalar& y = kernel[b];
@@ -139,7 +139,7 @@ ScalarId ScalarBuilder::cast(ScalarId a, DType dtype) {
   }
   const DType from = kernel_[a].dtype;
   if (from == dtype) return a;
-  if (kernel_[a].op == Op::Cast) {  // undoing a cast that lost nothing
+  if (kernel_[a].op == Op::Cast) {  // undoes a lossless cast
     const ScalarId inner = kernel_[a].a;
     const DType original = kernel_[inner].dtype;
     const bool widened = original == DType::Bool || (original == DType::F32 && from == DType::F64) ||

@@ -1,4 +1,4 @@
-// The meaning of scalar operators on numbers: what the interpreter runs and constant folding uses.
+// The semantics of scalar operators on numbers, for the interpreter and for constant folding.
 #pragma once
 
 #include <span>
@@ -14,9 +14,10 @@ struct Value {
   int64_t integer = 0;
 };
 
-// `scalar` is any operator but Const, Size, Load and Reduce; `from` is the dtype of its first operand.
-// Choices where C leaves a result open: a shift by an amount outside [0, bits) shifts everything out; x / 0 of integers
-// is x / 1; float to integer out of range gives the least integer, for types under 32 bits by way of i32.
+// `scalar` is any operator but Const, Size, Load and Reduce; `from` is the dtype of its first operand. Where C leaves a
+// result undefined, the result is fixed here. A shift by an amount outside [0, bits) shifts everything out. An integer
+// x / 0 is x / 1. A conversion from float to integer out of range gives the least integer; types under 32 bits convert
+// through i32.
 Value apply(const Scalar& scalar, DType from, Value a, Value b, Value c);
 
 Value load_value(DType dtype, const void* buffer, int64_t index);  // f16/bf16 widen to f32

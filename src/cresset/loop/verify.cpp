@@ -7,7 +7,7 @@
 namespace cresset::loop {
 namespace {
 
-// Checks one kernel; the first violation wins.
+// Checks a kernel and reports the first violation.
 class Verifier {
  public:
   explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
@@ -52,7 +52,7 @@ class Verifier {
     require(bound_.emplace(b.var, b.scalar).second && !loop_vars_.count(b.var), "binding {} binds a variable twice", i);
   }
 
-  // `before`: bound scalars must precede this one.
+  // `before`: bound scalars must precede this scalar.
   void address(ExprId e, size_t before, std::string_view what) {
     require(e.valid(), "{} has no expression", what);
     if (!error_.empty()) return;

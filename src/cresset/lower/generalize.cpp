@@ -18,7 +18,7 @@ using sym::VarId;
 
 constexpr int64_t kTinyCoefficient = 4;
 constexpr int64_t kShortLoop = 16;
-constexpr int64_t kTypicalSize = 4096;  // a parameter's hint when its size is data dependent
+constexpr int64_t kTypicalSize = 4096;  // a parameter's hint when its size is data-dependent
 
 class Generalizer {
  public:
@@ -53,7 +53,7 @@ class Generalizer {
  private:
   sym::ExprPool& new_pool() { return new_env_->pool(); }
 
-  // The loops as they are: a position over reordered loops would be another one.
+  // Returns the original loops, because reordered loops would change a position.
   loop::IndexSpace as_written() {
     loop::IndexSpace space;
     for (const Dim& dim : old_.dims) {
@@ -91,7 +91,7 @@ class Generalizer {
     return is_size_.emplace(e, size).first->second;
   }
 
-  // A size expression as a parameter; small constants stay.
+  // Returns a parameter for a size expression. Constants up to `most_kept` stay numbers.
   ExprId size(ExprId e, int64_t most_kept) {
     if (pool_.is_const(e) && std::abs(pool_.const_value(e)) <= most_kept)
       return new_pool().constant(pool_.const_value(e));
@@ -165,7 +165,7 @@ class Generalizer {
     return {};
   }
 
-  // sum of (size factors) * (factors with indices): the size factors of equal index parts become one coefficient.
+  // sum of (size factors) * (factors with indices): the size factors of equal index parts become a single coefficient.
   ExprId translate_sum(ExprId e) {
     sym::TermList terms;
     pool_.terms(e, terms);
@@ -221,7 +221,7 @@ namespace {
 
 size_t mixed(size_t seed, size_t value) { return (seed ^ value) * 0x9E3779B97F4A7C15ull + (seed >> 29); }
 
-// Equal kernels have equal ones.
+// Equal kernels have equal hashes.
 size_t hash_of(const Kernel& kernel) {
   size_t h = mixed(kernel.dims.size(), kernel.buffers.size());
   for (const Dim& dim : kernel.dims) h = mixed(mixed(h, dim.var.index), dim.extent.index);
@@ -231,12 +231,13 @@ size_t hash_of(const Kernel& kernel) {
   return h;
 }
 
-// The same to the letter: the same variables, expressions and numbers. Buffers' names are told to people only.
+// Compares variables, expressions and numbers. Buffer names appear only in logs and are compared only when kernels are
+// logged.
 bool same(const Kernel& a, const Kernel& b) {
   const bool names = log::enabled(log::Area::Kernels);
   return &a.env() == &b.env() &&
          std::ranges::equal(a.scalars, b.scalars,
-                            [](const loop::Scalar& x, const loop::Scalar& y) {  // 0 and -0 are two numbers
+                            [](const loop::Scalar& x, const loop::Scalar& y) {  // 0 and -0 differ
                               return x == y && std::bit_cast<uint64_t>(x.number) == std::bit_cast<uint64_t>(y.number);
                             }) &&
          std::ranges::equal(

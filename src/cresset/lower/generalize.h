@@ -1,7 +1,7 @@
-// Kernels without sizes: loops are collapsed, and every extent, stride and offset becomes a parameter of the kernel, in
-// an environment of its own. Layers that differ in sizes only (channels, heads, resolution) then share one compilation.
+// Kernels without sizes. Loops are collapsed, and every extent, stride and offset becomes a parameter of the kernel, in
+// a separate environment. Layers which differ only in sizes (channels, heads, resolution) then share a compilation.
 //
-// What stays a number, because the code is better for it: unit and other tiny coefficients, extents of short loops
+// Some numbers stay, because the code is better for them: unit and other tiny coefficients, extents of short loops
 // (windows, which are unrolled), and divisors. Parameters keep their sign (>= 0, >= 1) and a hint, nothing else.
 #pragma once
 
@@ -15,14 +15,15 @@ namespace cresset::lower {
 
 struct GeneralKernel {
   std::shared_ptr<loop::Kernel> kernel;
-  std::vector<sym::ExprId> arguments;  // over the given kernel's environment: kernel->size_symbols(), in that order
+  std::vector<sym::ExprId> arguments;  // values of kernel->size_symbols(), over the original environment
 };
 
-// Computes what `kernel` computes, over the same buffers, when its parameters are given the arguments' values.
+// The result computes the same as `kernel`, over the same buffers, when its parameters have the values of the
+// arguments.
 GeneralKernel generalize(const loop::Kernel& kernel);
 
-// The same for many kernels of one environment, in which nothing is learned meanwhile: of kernels that are the same to
-// the letter, as layers of equal sizes have them, the first is generalized.
+// A cache for many kernels of an environment which learns nothing in the meantime. Identical kernels, as in layers of
+// equal sizes, are generalized once.
 class Generalized {
  public:
   const GeneralKernel& of(std::shared_ptr<const loop::Kernel> kernel);
@@ -32,7 +33,7 @@ class Generalized {
     std::shared_ptr<const loop::Kernel> kernel;
     GeneralKernel general;
   };
-  std::unordered_multimap<size_t, Known> known_;  // by a hash
+  std::unordered_multimap<size_t, Known> known_;  // by hash
 };
 
 }  // namespace cresset::lower

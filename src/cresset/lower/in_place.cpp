@@ -54,7 +54,7 @@ void unify(Kernel& kernel, std::vector<TensorId>& tensors, BufferId from, Buffer
   tensors.erase(tensors.begin() + from.index);
 }
 
-// Of one size and layout.
+// Whether two tensors have the same dtype, sizes and strides.
 bool lie_alike(const SizeTable& sizes, const Program& program, TensorId a, TensorId b) {
   const runtime::TensorSlot &x = program.tensors[a.index], &y = program.tensors[b.index];
   const auto same = [&](const auto& p, const auto& q) {
@@ -82,7 +82,7 @@ class Writer {
  private:
   struct Use {
     uint32_t step;
-    bool alone = true;  // once in that step, and not by a view
+    bool alone = true;  // the step uses the tensor once, and not through a view
   };
 
   void note_use(uint32_t step, TensorId id) {
@@ -130,7 +130,7 @@ class Writer {
   Lowered& lowered_;
   Program& program_;
   std::vector<runtime::Step>& steps_;
-  std::vector<std::vector<Use>> uses_;  // by the tensor whose memory it is, in the order of steps
+  std::vector<std::vector<Use>> uses_;  // by the tensor which owns the memory, in the order of steps
 };
 
 class Reuser {
@@ -161,7 +161,7 @@ class Reuser {
       for (uint32_t in = 0; in < kernel.buffers.size(); ++in) {
         if (!fits(step, launch, kernel, in, out) || !could_load_only_at(kernel, {in}, *address)) continue;
         load_only_at(kernel, {in}, *address);
-        // Lifetimes meet in this step, so the block is handed on; the tensors stay two.
+        // The lifetimes meet in this step, so the block is passed on; the tensors stay separate.
         shares_[made.index] = launch.buffers[in];
         launch.buffers[in] = made;
         unify(kernel, launch.buffers, {out}, {in});
@@ -186,7 +186,8 @@ class Reuser {
     return lie_alike(sizes_, lowered_.program, a, b) &&
            sizes_.expr(tensors[a.index].bytes) == sizes_.expr(tensors[b.index].bytes);
   }
-  // By nothing else in this step, be it as a view or as what an earlier call made a view of it.
+  // Whether nothing else in this step reads the tensor, neither through a view nor through an alias made by an earlier
+  // call.
   bool is_read_once(uint32_t step, TensorId id) const {
     int times = 0;
     for_each_tensor(lowered_.program.steps[step],
@@ -197,7 +198,7 @@ class Reuser {
   }
   bool in_arena(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Arena; }
   bool is_output(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Fresh; }
-  // The executor copies a result that somebody else may hold too.
+  // The executor copies a result which another holder may share.
   bool made_by_call(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Extern; }
   TensorId head_of(TensorId id) const {
     while (shares_[id.index].valid()) id = shares_[id.index];
@@ -208,7 +209,7 @@ class Reuser {
     const TensorId from = launch.buffers[in], to = launch.buffers[out];
     if (!(in_arena(from) || made_by_call(from)) || lives_[from.index].last != step || lives_[from.index].first == step)
       return false;
-    // What a call allocated has the call's sizes, not the output's.
+    // A tensor allocated by a call has the sizes of the call, not of the output.
     if (is_output(to) && made_by_call(head_of(from))) return false;
     const auto& tensors = lowered_.program.tensors;
     return sizes_.expr(tensors[from.index].bytes) == sizes_.expr(tensors[to.index].bytes);

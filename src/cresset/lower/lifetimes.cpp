@@ -39,7 +39,7 @@ std::vector<Lifetime> lifetimes(const runtime::Program& program, const std::vect
     });
   }
   for (TensorId id : program.outputs) out[owner(program, id).index].last = Lifetime::kEnd;
-  // Aliases stand with results of later calls first, so one sweep carries lifetimes through chains.
+  // Aliases are sorted with results of later calls first, so a single sweep carries lifetimes through chains.
   for (const Alias& alias : aliases) {
     Lifetime& life = out[owner(program, alias.argument).index];
     life.last = std::max(life.last, out[owner(program, alias.result).index].last);

@@ -1,4 +1,4 @@
-// From which step to which step each tensor's memory is needed.
+// Lifetimes: the steps between which each tensor's memory is needed.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@ struct Lifetime {
   bool used() const { return first != kNever; }
 };
 
-// The tensor that owns the memory of `id`.
+// Returns the tensor which owns the memory of `id`.
 runtime::TensorId owner(const runtime::Program& program, runtime::TensorId id);
-// Calls f for every tensor that a step reads or writes.
+// Calls f for every tensor read or written by a step.
 void for_each_tensor(const runtime::Step& step, const std::function<void(runtime::TensorId)>& f);
 // Indexed by tensor; meaningful for owners.
 std::vector<Lifetime> lifetimes(const runtime::Program& program, const std::vector<Alias>& aliases);

@@ -39,15 +39,15 @@ class Lowering {
  private:
   const fuse::Place& place(ValueId v) { return *plan_.memory->find(v); }
 
-  // Operators whose results have the sizes and strides that their rule says and share nobody's memory: the plan
-  // provides it.
+  // Whether the plan provides the memory of the results. It does so for operators whose results have the sizes and
+  // strides of their rule and share no memory.
   static bool has_planned_results(const graph::Node& node) {
     const ops::OpDef* def = ops::find(node.op);
     return def != nullptr && def->op_class == ops::OpClass::Extern && !node.through_aten &&
            !fuse::may_alias_arguments(node);
   }
 
-  // Which computed values leave the call, and which ones ATen allocates.
+  // Finds the computed values which leave the call, and the values allocated by ATen.
   void find_homes() {
     std::vector<ValueId> escaping;
     for (ValueId v : graph_.outputs) escaping.push_back(place(v).base);
@@ -57,7 +57,7 @@ class Lowering {
       if (has_planned_results(node)) continue;
       for (const ValueId v : node.results) slots_.extern_home(v);
     }
-    // A result that may share memory with arguments keeps them alive, in or after the call.
+    // A result which may share memory with arguments keeps them alive, in or after the call.
     for (auto unit = plan_.units.rbegin(); unit != plan_.units.rend(); ++unit) {
       if (!unit->node.valid() || !fuse::may_alias_arguments(graph_.node(unit->node))) continue;
       for (ValueId w : unit->writes) {
@@ -110,7 +110,8 @@ class Lowering {
     return false;
   }
 
-  // Outputs, then mutations: what an output or another mutation reads of an input is saved before the input changes.
+  // Outputs come first, then mutations. Data of an input which an output or another mutation reads is saved before the
+  // input changes.
   void finish() {
     for (ValueId v : graph_.outputs) {
       const TensorId from = slots_.value(v);
@@ -132,9 +133,9 @@ class Lowering {
       aliases_.push_back({slots_.base(result), slots_.base(argument)});
   }
 
-  // Writes come last: a call that raises half-way has written nothing. Where no step can raise, a write comes as soon
-  // as what it writes is there and what it writes over was read for the last time: neither is needed any longer.
-  // Constants may share memory with one another, unless the options say that they do not.
+  // Writes come last, so that a call which raises has written nothing. Where no step can raise, a write comes as soon
+  // as its source is complete and its target was read for the last time. The memory of the source is then free earlier.
+  // Constants may share memory with one another, unless the options exclude it.
   bool may_write_early() const {
     const auto can_raise = [](const runtime::Step& step) {
       const auto* call = std::get_if<ExternCall>(&step);

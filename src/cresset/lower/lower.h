@@ -1,4 +1,4 @@
-// A graph of primitives into loop kernels, extern calls and a memory plan.
+// Lowers a graph of primitives to loop kernels, extern calls and a memory plan.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 namespace cresset::lower {
 
 struct Lowered {
-  runtime::Program program;                            // complete but for Program::kernels
-  std::vector<std::shared_ptr<loop::Kernel>> kernels;  // Launch::kernel indexes these; equal ones may be one
+  runtime::Program program;                            // complete except for Program::kernels
+  std::vector<std::shared_ptr<loop::Kernel>> kernels;  // indexed by Launch::kernel; equal kernels may be shared
 };
 
 Result<Lowered> lower(const graph::Graph& graph, const driver::Options& options);

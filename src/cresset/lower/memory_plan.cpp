@@ -14,7 +14,7 @@ using runtime::Launch;
 using runtime::Program;
 using runtime::TensorId;
 
-// Gives tensors that ATen allocated back after the last step that needs them.
+// Releases tensors allocated by ATen after the last step which needs them.
 void add_releases(Program& program, const std::vector<Lifetime>& lives) {
   std::vector<std::vector<TensorId>> dead(program.steps.size());
   for (uint32_t t = 0; t < program.tensors.size(); ++t)

@@ -1,4 +1,4 @@
-// Lifetimes of a Program's tensors, and which of them share memory.
+// Lifetimes of a Program's tensors, and sharing of their memory.
 #pragma once
 
 #include "lower/lower.h"
@@ -6,14 +6,14 @@
 
 namespace cresset::lower {
 
-// `result` may share memory with `argument`, which therefore lives as long.
+// `result` may share memory with `argument`, so `argument` lives at least as long.
 struct Alias {
   runtime::TensorId result, argument;
 };
 
-// Says from which to which step each tensor of the arena is needed (where it lies is decided for the sizes of a call:
-// runtime/arena_plan.h), lets kernels work in place where a buffer dies in the kernel that makes another one of the
-// same shape, adds Release steps, and fills Launch::symbols.
+// Computes the lifetime of each tensor in the arena; runtime/arena_plan.h places the tensors for the sizes of a call.
+// Kernels work in place where a buffer dies in the kernel which makes another buffer of the same shape. Also adds
+// Release steps and fills Launch::symbols.
 void plan_memory(const std::vector<Alias>& aliases, SizeTable& sizes, Lowered& lowered);
 
 }  // namespace cresset::lower

@@ -1,4 +1,4 @@
-// The numbers of a Program that depend on sizes, each kept once.
+// The numbers of a Program which depend on sizes, each stored once.
 #pragma once
 
 #include <unordered_map>
@@ -17,7 +17,7 @@ class SizeTable {
   std::vector<runtime::SizeRef> refs(const std::vector<sym::ExprId>& es);
   sym::ExprId expr(runtime::SizeRef ref) const { return exprs_[ref.index]; }
 
-  // Fills Program::symbols and Program::sizes. Last.
+  // Fills Program::symbols and Program::sizes. Call this last.
   void finish(runtime::Program& program) const;
 
  private:

@@ -1,4 +1,4 @@
-// The tensor slots of a Program: one for each value in memory, made when first asked for.
+// The tensor slots of a Program: a slot for each value in memory, created on first use.
 #pragma once
 
 #include <unordered_map>
@@ -21,9 +21,9 @@ class Slots {
 
   TensorId base(ValueId owner);                      // the memory itself
   TensorId value(ValueId value);                     // the memory or a view of it
-  TensorId fresh(ValueId like, runtime::Home home);  // new memory for the value's type with eager's strides
+  TensorId fresh(ValueId like, runtime::Home home);  // new memory for the value's type with the strides of eager mode
 
-  // Memory that outlives the call: it must not lie in the arena.
+  // Memory which outlives the call and must not lie in the arena.
   void escape(ValueId owner) { escaping_.insert(owner); }
   void extern_home(ValueId owner) { extern_homed_.insert(owner); }
 

@@ -17,7 +17,8 @@ class Uses {
  public:
   Uses(const Kernel& kernel, ExprId apart) : kernel_(kernel), pool_(kernel.env().pool()), apart_(apart) {}
 
-  // Every way from `id` to memory, a fold or an index leads through a choice that takes it where the addresses agree.
+  // Every path from `id` to a store, a reduction or an index passes a Select which takes the value only where the
+  // addresses agree.
   bool agree_where_taken(ScalarId id) {
     const auto [it, added] = known_.emplace(id, true);
     if (!added) return it->second;
@@ -50,7 +51,7 @@ class Uses {
     return std::any_of(kernel_.dims.begin(), kernel_.dims.end(),
                        [&](const loop::Dim& dim) { return agree_given(equation, dim.var); });
   }
-  // With the equation solved for the variable.
+  // Solves the equation for the variable and substitutes the solution.
   bool agree_given(ExprId equation, VarId var) {
     sym::ExprPool::Affine form;
     if (!pool_.uses_var(equation, var) || !pool_.affine_in(equation, var, form)) return false;

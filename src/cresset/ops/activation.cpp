@@ -1,4 +1,5 @@
-// Activation functions. The parameters of a bf16/f16 activation are not rounded: eager computes them in f32 as well.
+// Activation functions. The parameters of a bf16/f16 activation are not rounded, because eager mode also computes them
+// in f32.
 #include <cmath>
 #include <numbers>
 
@@ -78,7 +79,7 @@ Result<Types> softshrink_shape(ShapeContext& shapes, const OpArgs& args) {
 
 S prelu(S x, S weight) { return select(gt(x, 0), x, weight * x); }
 
-// (log(sigmoid(x)), exp(-|x|)): the second is what the backward formula reads.
+// (log(sigmoid(x)), exp(-|x|)): the derivative formula reads the second result.
 loop::ScalarId log_sigmoid(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
   const S x = operand(context, args, 0, index, context.result_type(0).dtype);
   const S decay = exp(-abs(x));

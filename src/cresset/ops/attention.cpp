@@ -17,7 +17,7 @@ Result<Types> flash_attention_shape(ShapeContext& shapes, const OpArgs& args) {
   if (!shapes.require_equal(query.sizes[0], key.sizes[0]) || !shapes.require_equal(query.sizes[0], value.sizes[0]))
     return shapes.invalid("the batch sizes differ");
   if (!shapes.require_equal(key.sizes[2], value.sizes[2])) return shapes.invalid("key and value differ in length");
-  // The kernel divides by these; eager keeps it from what has none.
+  // The kernel divides by these sizes. Eager mode never calls it with empty tensors.
   for (const sym::ExprId size : {query.sizes[1], query.sizes[2], key.sizes[2]})
     if (!shapes.require(shapes.pool().ge(size, shapes.pool().constant(1))))
       return shapes.invalid("nothing to attend to");
@@ -30,7 +30,7 @@ Result<Types> flash_attention_shape(ShapeContext& shapes, const OpArgs& args) {
   return Types{std::move(output), std::move(logsumexp)};
 }
 
-// Gradients lie with the heads behind the sequence, whatever they are of.
+// The memory order of all gradients is batch, sequence, heads, features, independent of the arguments' order.
 Result<Types> flash_attention_backward_shape(ShapeContext& shapes, const OpArgs& args) {
   Types gradients;
   for (size_t i = 1; i < 4; ++i) {

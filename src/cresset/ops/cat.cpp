@@ -1,4 +1,4 @@
-// Putting tensors side by side. cat's arguments are windows of the result; stack is cat of unsqueezed tensors.
+// Concatenation. cat's arguments are windows of the result; stack is cat of unsqueezed tensors.
 #include "ops/compose.h"
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
@@ -11,13 +11,13 @@ using graph::TensorType;
 using graph::ValueId;
 using sym::ExprId;
 
-// A 1-D tensor without elements may be concatenated with anything: it is passed over. (Old programs start from
+// cat ignores a 1-D tensor without elements, whatever the ranks of the other tensors. (Old programs start from
 // torch.tensor([]), and key-value caches still do.)
 bool is_skipped(ShapeContext& shapes, const TensorType& type) {
   return type.rank() == 1 && shapes.proved(shapes.pool().eq(type.sizes[0], shapes.pool().constant(0)));
 }
 
-// The format all arguments share, else row-major.
+// The format shared by all arguments, else row-major.
 MemoryFormat joint_format(ShapeContext& shapes, const std::vector<const TensorType*>& types) {
   MemoryFormat joint = MemoryFormat::Contiguous;
   for (size_t i = 0; i < types.size(); ++i) {
@@ -28,7 +28,7 @@ MemoryFormat joint_format(ShapeContext& shapes, const std::vector<const TensorTy
   return joint;
 }
 
-// The sizes apart from `dim` agree; `out` takes the sum.
+// Checks that all sizes except `dim` agree, and adds the size of `dim` to `out`.
 Result<bool> append(ShapeContext& shapes, Sizes& out, const TensorType& type, size_t dim) {
   if (type.rank() != out.size()) return shapes.invalid("the tensors have different numbers of dimensions");
   for (size_t i = 0; i < out.size(); ++i) {
@@ -64,7 +64,7 @@ Result<Types> cat_shape(ShapeContext& shapes, const OpArgs& args) {
 
 // ---- stack(tensors, dim)
 
-// ATen concatenates along `dim` and takes the result apart again, where that dimension is there.
+// ATen concatenates along `dim` and splits this dimension of the result, if `dim` is a dimension of the arguments.
 Sizes stack_strides(ShapeContext& shapes, const std::vector<const TensorType*>& types, size_t dim) {
   const MemoryFormat format = joint_format(shapes, types);
   sym::ExprPool& pool = shapes.pool();
@@ -76,8 +76,8 @@ Sizes stack_strides(ShapeContext& shapes, const std::vector<const TensorType*>& 
   return strides;
 }
 
-// Where all sizes are known, dimensions of one element may make row-major what is in no order in general, and the
-// reverse.
+// Where all sizes are known, dimensions of size 1 may make a layout row-major which is not row-major in general, and
+// vice versa.
 std::optional<Sizes> known_stack_strides(ShapeContext& shapes, const std::vector<const TensorType*>& types, size_t dim,
                                          const Sizes& sizes) {
   const auto is_known = [&](sym::ExprId e) { return shapes.pool().is_const(e); };
@@ -126,7 +126,7 @@ Result<Types> stack_shape(ShapeContext& shapes, const OpArgs& args) {
 Result<Values> stack_body(Compose& c, const OpArgs& args) {
   const int64_t rank = int64_t(args.type(*args.values(0)[0]).rank()) + 1;
   const int64_t dim = args.constant(1) < 0 ? args.constant(1) + rank : args.constant(1);
-  const std::vector<graph::OptionalValue> tensors = args.values(0);  // the arguments may move while nodes are added
+  const std::vector<graph::OptionalValue> tensors = args.values(0);  // a copy: adding nodes may move the arguments
   std::vector<graph::OptionalValue> parts;
   for (const graph::OptionalValue& tensor : tensors)
     parts.push_back(c.call("aten::unsqueeze", {*tensor, c.pool().constant(dim)}));

@@ -1,5 +1,5 @@
-// Results that read their argument at a shifted, wrapped or mirrored place, or not at all: pad, roll, flip, repeat,
-// tril, triu, slice_scatter, select_scatter. Pointwise: what lies outside the argument is not loaded.
+// Operators which read their argument at a shifted, wrapped or mirrored index, or not at all: pad, roll, flip, repeat,
+// tril, triu, slice_scatter, select_scatter. They are pointwise; elements outside the argument are not loaded.
 #include <algorithm>
 
 #include "ops/families.h"
@@ -17,7 +17,7 @@ using loop::ScalarId;
 using sym::ExprId;
 using sym::ExprPool;
 
-// Whether an index lies in the argument, as a scalar; invalid when that is certain for every index.
+// Whether an index lies in the argument, as a scalar. Invalid when every index certainly does.
 struct Window {
   ScalarId inside;
   bool certain() const { return !inside.valid(); }
@@ -27,7 +27,7 @@ void add_condition(ScalarBuilder& scalars, Window& window, ScalarId condition) {
   window.inside = window.certain() ? condition : scalars.binary(Op::BitAnd, window.inside, condition);
 }
 
-// Demands 0 <= index < size, where that is not certain.
+// Adds the conditions 0 <= index < size, unless they are certain.
 void demand_inside(ElementContext& context, ExprId index, ExprId size, Window& window) {
   ExprPool& pool = context.pool();
   ScalarBuilder& scalars = context.scalars();
@@ -62,12 +62,13 @@ Result<Types> pad_shape(ShapeContext& shapes, const OpArgs& args) {
     const Pad pad = pad_of(pool, args, dim);
     sizes.push_back(shapes.env().simplify(pool.add(self.sizes[dim], pool.add(pad.before, pad.after))));
     if (!shapes.require(pool.ge(sizes[dim], zero))) return shapes.invalid("the padding leaves a negative size");
-    const ExprId cut_off = pool.add(pool.min(pad.before, zero), pool.min(pad.after, zero));  // before anything is added
+    const ExprId cut_off = pool.add(pool.min(pad.before, zero), pool.min(pad.after, zero));  // before padding is added
     if (!shapes.require(pool.ge(pool.add(self.sizes[dim], cut_off), zero)))
       return shapes.invalid("more is cut off than there is");
   }
   TensorType out = with_shape(self, sizes, self.strides);
-  // What only cuts keeps its strides' order. Most often both are the same, and how much is padded need not be known.
+  // A padding which only cuts keeps the order of strides. Usually both layouts are equal, and the amount of padding
+  // need not be known.
   const Sizes cut = shapes.like_strides(out), padded = shapes.strides_for(shapes.suggest_format(self), sizes);
   const auto cuts = [&](ExprId amount) { return shapes.decide(pool.le(amount, zero)); };
   out.strides = cut != padded && std::all_of(pads.begin(), pads.end(), cuts) ? cut : padded;
@@ -133,8 +134,8 @@ Result<Types> roll_shape(ShapeContext& shapes, const OpArgs& args) {
   }
   if (self.rank() == 0) return shapes.invalid("a scalar has no dimension to roll along");
   if (category(self.dtype) == DTypeCategory::Complex) return shapes.unsupported("complex numbers");
-  if (shapes.pool().is_const(graph::numel(shapes.pool(), self.sizes), 0)) return one(self);  // ATen copies it as it is
-  // ATen joins two parts: one without elements suggests rows.
+  if (shapes.pool().is_const(graph::numel(shapes.pool(), self.sizes), 0)) return one(self);  // ATen copies it unchanged
+  // ATen concatenates two parts; if one part is empty, the result is row-major.
   if (shifts.size() == 1 && dims.size() == 1 && shapes.pool().is_const(shifts[0])) {
     CRESSET_TRY(const int64_t dim, shapes.wrap_dim(dims[0], self.rank()));
     const ExprId size = self.sizes[size_t(dim)];
@@ -145,8 +146,8 @@ Result<Types> roll_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, self.sizes, std::move(strides)));
 }
 
-// The last dimension rolled by 0 <= shift < size: lanes run along it as a rule, and a remainder there would make them
-// gather. Two places are read instead, each element by element.
+// Rolls the last dimension by 0 <= shift < size. Lanes usually run along this dimension, and a remainder in the index
+// would need a gather. Instead, two contiguous reads are combined element by element.
 ScalarId roll_last(ElementContext& context, const OpArgs& args, ExprId shift, Index from) {
   ExprPool& pool = context.pool();
   ScalarBuilder& scalars = context.scalars();
@@ -177,7 +178,7 @@ ScalarId roll_element(ElementContext& context, const OpArgs& args, size_t, const
   return roll_last(context, args, context.env().simplify(pool.mod(by.back(), around)), std::move(from));
 }
 
-// ---- channel_shuffle(self, groups): channels as groups x channels of a group, with the two exchanged
+// ---- channel_shuffle(self, groups): views channels as [groups, channels of a group] and transposes both
 
 Result<Types> channel_shuffle_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
@@ -292,7 +293,7 @@ Result<Types> slice_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
   for (size_t i = 0; i < self.rank(); ++i)
     if (!shapes.require_equal(src.sizes[i], i == size_t(dim) ? bounds.length : self.sizes[i]))
       return shapes.invalid("the source's shape does not fit the slice");
-  // Of an empty slice nothing is read: no index is inside of it (element_where).
+  // Nothing of an empty slice is read, since no index is inside it (element_where).
   return scattered(shapes, self, src);
 }
 
@@ -323,7 +324,7 @@ Result<Types> select_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(2), self.rank()));
   ExprPool& pool = shapes.pool();
   const ExprId size = self.sizes[size_t(dim)], at = args.integer(3);
-  if (shapes.env().hint(at)) shapes.decide(pool.lt(at, pool.constant(0)));  // of data: counted from either end
+  if (shapes.env().hint(at)) shapes.decide(pool.lt(at, pool.constant(0)));  // data-dependent: counts from either end
   if (!shapes.require(pool.le(pool.neg(size), at)) || !shapes.require(pool.lt(at, size)))
     return shapes.invalid("the index is out of range");
   for (size_t i = 0; i < src.rank(); ++i)

@@ -14,7 +14,7 @@ using loop::ScalarId;
 using sym::ExprId;
 using sym::ExprPool;
 
-// How blocks lie over one dimension of the image.
+// The positions of blocks along a dimension of the image.
 struct Blocks {
   int64_t kernel, dilation, padding, stride;
 };
@@ -44,7 +44,7 @@ ExprId blocks_along(ExprPool& pool, ExprId extent, const Blocks& b) {
   return pool.add(pool.floor_div(room, pool.constant(b.stride)), pool.constant(1));
 }
 
-// How many blocks there are along each dimension of an image.
+// The number of blocks along each dimension of an image.
 Result<std::array<ExprId, 2>> count_blocks(ShapeContext& shapes, ExprId height, ExprId width,
                                            const std::array<Blocks, 2>& blocks) {
   ExprPool& pool = shapes.pool();
@@ -135,8 +135,8 @@ Result<Types> from_columns_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, std::move(sizes)));
 }
 
-// Where in the columns the element lies that block place `step` adds to the image's place `at` of one dimension; and
-// where there is such a block.
+// Returns the block whose element `step` contributes to position `at` of the image, along one dimension. Adds to
+// `exists` the condition that the block exists.
 ExprId block_of(ElementContext& context, ExprId at, ExprId count, const Blocks& b, int64_t step, ScalarId& exists) {
   ExprPool& pool = context.pool();
   loop::ScalarBuilder& scalars = context.scalars();

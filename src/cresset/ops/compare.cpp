@@ -1,4 +1,4 @@
-// Results that are truth values: comparisons, tests of one element, logical connectives.
+// Operators with boolean results: comparisons, tests of an element, logical connectives.
 #include <cmath>
 
 #include "ops/families.h"
@@ -17,14 +17,14 @@ S isinf(S x) { return is_float(x.dtype()) ? unary(loop::Op::IsInf, x) : x.truth(
 S isposinf(S x) { return is_float(x.dtype()) ? eq(x, INFINITY) : x.truth(false); }
 S isneginf(S x) { return is_float(x.dtype()) ? eq(x, -INFINITY) : x.truth(false); }
 
-// The sign bit of a float is read off by copysign: comparisons do not see that of -0.0 and NaN.
+// copysign extracts the sign bit of a float, since comparisons do not see the sign of -0.0 and NaN.
 S signbit(S x) {
   if (x.dtype() == DType::Bool) return x.truth(false);
   if (!is_float(x.dtype())) return lt(x, 0);
   return lt(binary(loop::Op::CopySign, x.number(1), x), 0);
 }
 
-// Operands keep their own dtypes: only their truth matters.
+// Operands keep their own dtypes: only their truth values matter.
 template <S (*F)(S, S)>
 loop::ScalarId connective(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const S a{&context.scalars(), context.operand(args, 0, index, DType::Bool)};

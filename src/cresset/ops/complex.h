@@ -1,5 +1,5 @@
-// Complex values: kernels hold none, and the rules of operators speak of real numbers. What touches them goes through
-// ATen; only what never looks at a value's dtype may use its rules.
+// Complex values. Kernels do not support them, and operator rules assume real numbers. Operators on complex values go
+// through ATen; only operators which never inspect the dtype of values may use their rules.
 #pragma once
 
 #include "graph/graph.h"

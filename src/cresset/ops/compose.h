@@ -1,4 +1,5 @@
-// For decompositions: tensor arithmetic on graph values, and the frame that holds a decomposition to its shape rule.
+// For decompositions: tensor arithmetic on graph values, and a wrapper which checks a decomposition against its shape
+// rule.
 #pragma once
 
 #include <fmt/format.h>
@@ -63,8 +64,8 @@ class Compose {
   GraphBuilder builder_;
 };
 
-// A Composite's decompose member from its shape rule and its body. The new values take over the strides that eager
-// gives the operator's results, whatever the last step of the body would have given.
+// A Composite's decompose member from its shape rule and its body. The new values get eager mode's strides of the
+// operator's results, regardless of the strides of the body's last step.
 template <Result<Types> (*Shape)(ShapeContext&, const OpArgs&), Result<Values> (*Body)(Compose&, const OpArgs&)>
 Result<Values> composed(graph::Graph& graph, const OpArgs& args) {
   ShapeContext shapes(graph, "decomposition");

@@ -42,14 +42,14 @@ Fallback ShapeContext::needs(ExprId condition) const {
                       graph_.env().to_string(graph_.pool().logical_not(condition)))};
 }
 
-// What depends on data is taken to be false, which the program checks when it runs.
+// A data-dependent condition counts as false, and the program asserts this at run time.
 bool ShapeContext::decide(ExprId condition) {
   if (std::optional<bool> known = decided(condition)) return *known;
   env().assume(pool().logical_not(condition), fmt::format("{} takes {} to be false", op_, env().to_string(condition)));
   return false;
 }
 
-// What depends on data cannot be guarded: it becomes an assertion that the program checks when it runs.
+// A data-dependent condition cannot be guarded. It becomes an assertion which the program checks at run time.
 bool ShapeContext::require(ExprId condition) {
   if (demands_ == Demands::KnownOnly) return proved(condition);
   if (std::optional<bool> known = decided(condition)) return *known;
@@ -74,8 +74,8 @@ std::vector<int64_t> ShapeContext::constants(const std::vector<ExprId>& es) {
 
 namespace {
 
-// One dimension of a broadcast; nullopt: the sizes do not fit. A guard that two sizes are equal keeps both dynamic, so
-// it is preferred to one that pins a size to 1.
+// The size of a broadcast dimension; nullopt: the sizes do not match. A guard on equality of two sizes keeps both
+// dynamic, so it is preferred to a guard which specializes a size to 1.
 std::optional<ExprId> broadcast_size(ShapeContext& shapes, ExprId a, ExprId b) {
   if (a == b) return a;
   sym::ExprPool& pool = shapes.pool();
@@ -91,10 +91,10 @@ std::optional<ExprId> broadcast_size(ShapeContext& shapes, ExprId a, ExprId b) {
     if (*ha == 1 && shapes.decide(pool.eq(a, one))) return b;
     if (*hb == 1 && shapes.decide(pool.eq(b, one))) return a;
   }
-  // Beside a size that data gives, 1 is one that is broadcast: equal it would be by chance alone.
+  // Beside a data-dependent size, a size of 1 counts as broadcast: both would be equal only by chance.
   if (ha == 1 && !hb && shapes.decide(pool.eq(a, one))) return b;
   if (hb == 1 && !ha && shapes.decide(pool.eq(b, one))) return a;
-  // What was cut from a size that data gives, x[:1], has one element where there are any.
+  // A slice of a data-dependent size, x[:1], has a single element unless the size is 0.
   const auto at_most_one = [&](ExprId e) { return !env.hint(e) && env.range(e).hi == 1; };
   if (at_most_one(b) && !at_most_one(a) && shapes.require(pool.eq(b, one))) return a;
   if (at_most_one(a) && !at_most_one(b) && shapes.require(pool.eq(a, one))) return b;
@@ -156,7 +156,7 @@ bool ElementContext::is_read_at_zero(ExprId size, ExprId index) {
   if (pool().is_const(size)) return pool().is_const(size, 1);
   if (std::find(wide_.begin(), wide_.end(), size) != wide_.end()) return false;
   if (is_broadcast(env(), size, index)) return true;
-  if (pool().is_var(size) || env().hint_or(size, 0) != 1) wide_.push_back(size);  // whatever the index
+  if (pool().is_var(size) || env().hint_or(size, 0) != 1) wide_.push_back(size);  // at every index
   return false;
 }
 

@@ -1,4 +1,4 @@
-// What operator rules see: their arguments, the shape environment, and the builders of results.
+// The interface of operator rules: their arguments, the shape environment, and the builders of results.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace cresset::ops {
 
-// Read-only view of one call's arguments, by schema position. Where the schema says Tensor the argument may also be a
-// number (ExprId, double, bool): a "wrapped number" in ATen's sense, a 0-dim tensor that takes part in type promotion
-// as a Python scalar does.
+// A read-only view of a call's arguments, by schema position. A Tensor argument may also be a number (ExprId, double,
+// bool). This is a "wrapped number" in ATen's sense: a 0-dim tensor which takes part in type promotion like a Python
+// scalar.
 class OpArgs {
  public:
   OpArgs(const graph::Graph& graph, const std::vector<graph::Arg>& args) : graph_(&graph), args_(&args) {}
@@ -29,7 +29,7 @@ class OpArgs {
   const graph::TensorType& type(graph::ValueId v) const { return graph_->type(v); }
   sym::ExprId integer(size_t i) const { return std::get<sym::ExprId>((*args_)[i]); }
   const std::vector<sym::ExprId>& integers(size_t i) const { return std::get<std::vector<sym::ExprId>>((*args_)[i]); }
-  // A Python/ATen Scalar argument, whatever its kind.
+  // A Python/ATen Scalar argument of any kind.
   bool is_scalar(size_t i) const {
     const graph::Arg& a = (*args_)[i];
     return std::holds_alternative<sym::ExprId>(a) || std::holds_alternative<double>(a) ||
@@ -43,7 +43,8 @@ class OpArgs {
     if (is_none(i)) return std::nullopt;
     return std::get<DType>((*args_)[i]);
   }
-  // Integers that must be known now: dims, flags, kernel sizes. CHECKs they are constants; see ShapeContext::constant.
+  // Integers which must be known now: dims, flags, kernel sizes. CHECKs that they are constants; see
+  // ShapeContext::constant.
   int64_t constant(size_t i) const { return graph_->pool().const_value(integer(i)); }
   std::vector<int64_t> constants(size_t i) const;
 
@@ -54,11 +55,11 @@ class OpArgs {
   const std::vector<graph::Arg>* args_;
 };
 
-// For shape rules. Every decision that can depend on a size goes through here and is guarded.
+// For shape rules. Every decision which can depend on a size is made and guarded here.
 class ShapeContext {
  public:
-  // `demands`: whether what eager checks may be demanded. Of a graph that is captured it was; a rule that is asked
-  // again for other strides pins no size to have its way.
+  // `demands`: whether the rule may require the conditions which eager mode checks. They already hold for a captured
+  // graph. A rule called again for other strides must not specialize sizes to satisfy them.
   enum class Demands : bool { Guarded, KnownOnly };
   ShapeContext(graph::Graph& graph, std::string_view op, Demands demands = Demands::Guarded)
       : graph_(graph), op_(op), demands_(demands) {}
@@ -66,40 +67,41 @@ class ShapeContext {
   sym::ShapeEnv& env() { return graph_.env(); }
   sym::ExprPool& pool() { return graph_.pool(); }
 
-  // Decides, guarding on hints when it must. Data-dependent conditions count as false, which the program checks when it
-  // runs: for layouts, not for what sizes or ranks depend on.
+  // Decides a condition, with a guard on hints if necessary. Data-dependent conditions count as false, which the
+  // program checks at run time. Use this for layouts, not for decisions about sizes or ranks.
   bool decide(sym::ExprId condition);
-  // The same for sizes and ranks: nullopt where only data can tell. The rule then gives up with `needs`.
+  // The same for sizes and ranks. Returns nullopt for a data-dependent condition; the rule then fails with `needs`.
   std::optional<bool> decided(sym::ExprId condition);
   Fallback needs(sym::ExprId condition) const;
   // Like decide, but never guards on "equal to 0 or 1" of a dynamic size: false unless proved.
   bool proved(sym::ExprId condition) { return env().known_true(condition); }
-  // Demands a fact that eager checks. False: eager would raise. Guards only when undecided by facts.
+  // Requires a condition which eager mode checks. False: eager mode would raise. Guards only when facts do not decide.
   bool require(sym::ExprId condition);
   bool require_equal(sym::ExprId a, sym::ExprId b);
-  // A number that must be concrete (a dim, a kernel size): specializes.
+  // A number which must be concrete (a dim, a kernel size): specializes it.
   int64_t constant(sym::ExprId e);
   std::vector<int64_t> constants(const std::vector<sym::ExprId>& es);
 
-  // Broadcasts sizes as ATen does. An equal-sized guard is preferred to a guard that pins a size to 1.
+  // Broadcasts sizes like ATen. A guard on equal sizes is preferred to a guard which specializes a size to 1.
   Result<std::vector<sym::ExprId>> broadcast(const std::vector<sym::ExprId>& a, const std::vector<sym::ExprId>& b);
-  // Strides that TensorIterator gives the output of a pointwise operator over these operands (same-size operands'
-  // stride order is kept; ambiguity is decided from the first operand that decides; default contiguous).
+  // Strides which TensorIterator gives the output of a pointwise operator over these operands. The stride order of
+  // same-size operands is kept. The first operand which decides resolves ambiguity; the default is contiguous.
   std::vector<sym::ExprId> pointwise_strides(const std::vector<sym::ExprId>& sizes,
                                              const std::vector<const graph::TensorType*>& operands);
   std::vector<sym::ExprId> contiguous_strides(const std::vector<sym::ExprId>& sizes);
-  // Strides of a tensor of these sizes dense in the given format.
+  // Strides of a dense tensor of these sizes in the given format.
   std::vector<sym::ExprId> strides_for(graph::MemoryFormat format, const std::vector<sym::ExprId>& sizes);
   // As empty_like(preserve): keeps the stride order of a non-overlapping dense tensor, else contiguous.
   std::vector<sym::ExprId> like_strides(const graph::TensorType& type);
   bool is_contiguous(const graph::TensorType& type);
-  // The format ATen reads from strides when an operator asks for its argument's: ambiguous shapes count as Contiguous.
+  // The memory format which ATen derives from strides when an operator asks for it. Ambiguous shapes count as
+  // Contiguous.
   graph::MemoryFormat suggest_format(const graph::TensorType& type);
 
   // Wraps a negative dim; fails when out of range. rank 0 counts as rank 1, as in ATen.
   Result<int64_t> wrap_dim(sym::ExprId dim, size_t rank);
 
-  Fallback invalid(std::string why) const;      // eager raises
+  Fallback invalid(std::string why) const;      // eager mode raises
   Fallback unsupported(std::string why) const;  // the native rule does not cover this
 
   DType default_dtype = DType::F32;  // torch.get_default_dtype() at capture
@@ -110,14 +112,16 @@ class ShapeContext {
   Demands demands_;
 };
 
-// For element and view rules. Implemented by lowering.
+// For element and view rules. Implemented by the lowering.
 class ElementContext {
  public:
   virtual ~ElementContext() = default;
-  // The element of `value` at `index` (one expression a dimension), as a scalar of compute_dtype(value's dtype).
+  // Returns the element of `value` at `index` (an expression for each dimension), as a scalar of compute_dtype(value's
+  // dtype).
   virtual loop::ScalarId element(graph::ValueId value, const std::vector<sym::ExprId>& index) = 0;
-  // The element where the bool `condition` holds. Elsewhere `index` may lie outside the value: nothing is read there
-  // and the result is unspecified. Unless overridden, by clamping the index; 0 where there is no element at all.
+  // Returns the element where the bool `condition` holds. Elsewhere `index` may lie outside the value; no element is
+  // read there, and the result is unspecified. The default implementation clamps the index, and returns 0 for an empty
+  // value.
   virtual loop::ScalarId element_where(loop::ScalarId condition, graph::ValueId value,
                                        const std::vector<sym::ExprId>& index);
   virtual loop::ScalarBuilder& scalars() = 0;
@@ -129,8 +133,8 @@ class ElementContext {
   sym::ExprPool& pool() { return graph().pool(); }
   // Element of `value` broadcast to the rank of `index`: trailing dimensions aligned, size-1 dimensions read at 0.
   loop::ScalarId broadcast_element(graph::ValueId value, const std::vector<sym::ExprId>& index);
-  // Argument i as an operand: a tensor is broadcast and read at index, a number becomes a constant; cast to `dtype`
-  // (as a storage type: an operand that is not of it already is rounded to F16/BF16, as eager's conversion would).
+  // Argument i as an operand, cast to `dtype`. A tensor is broadcast and read at index; a number becomes a constant.
+  // `dtype` is a storage type: an operand of another dtype is rounded to F16/BF16, like eager mode's conversion.
   loop::ScalarId operand(const OpArgs& args, size_t i, const std::vector<sym::ExprId>& index, DType dtype);
   // A number argument as a constant of `dtype` (F16/BF16: rounded to it, held in f32).
   loop::ScalarId number_operand(const OpArgs& args, size_t i, DType dtype);
@@ -138,7 +142,8 @@ class ElementContext {
   sym::ExprId indirect(loop::ScalarId scalar);
 
  private:
-  // Whether a dimension of this size is broadcast at this index. One that is provably none is asked about once.
+  // Whether a dimension of this size is broadcast at this index. Sizes found not to be broadcast are remembered in
+  // wide_.
   bool is_read_at_zero(sym::ExprId size, sym::ExprId index);
   std::vector<sym::ExprId> wide_;
 };
@@ -148,12 +153,12 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(graph::Graph& graph) : graph_(graph) {}
   graph::Graph& graph() { return graph_; }
-  // Appends a node whose operator has a shape rule; CHECKs that the rule accepts. First result.
+  // Appends a node whose operator has a shape rule, and CHECKs that the rule accepts. Returns the first result.
   graph::ValueId call(std::string_view op, std::vector<graph::Arg> args);
   std::vector<graph::ValueId> call_multi(std::string_view op, std::vector<graph::Arg> args);
   graph::Arg integer(int64_t v) { return graph_.pool().constant(v); }
   graph::Arg integers(const std::vector<int64_t>& vs);
-  graph::ValueId cast(graph::ValueId v, DType dtype);  // no node when already of that dtype
+  graph::ValueId cast(graph::ValueId v, DType dtype);  // adds no node when the value already has this dtype
   const std::vector<graph::NodeId>& appended() const { return appended_; }
 
  private:

@@ -11,7 +11,7 @@ using graph::TensorType;
 using sym::ExprId;
 using sym::ExprPool;
 
-// A per-dimension argument: one number stands for all spatial dimensions.
+// A per-dimension argument; a single number stands for all spatial dimensions.
 ExprId spatial(const std::vector<ExprId>& list, size_t i) { return list.size() == 1 ? list[0] : list[i]; }
 
 struct ConvArgs {
@@ -26,7 +26,7 @@ ConvArgs conv_args(const OpArgs& args) {
           args.integers(5), args.integers(7), args.flag(6),     args.integer(8)};
 }
 
-// The extent that a dilated kernel covers, less one.
+// The extent covered by a dilated kernel, less one.
 ExprId reach(ExprPool& pool, ExprId kernel, ExprId dilation) {
   return pool.mul(dilation, pool.sub(kernel, pool.constant(1)));
 }
@@ -59,14 +59,14 @@ Result<ExprId> conv_channels(ShapeContext& shapes, const ConvArgs& conv) {
     return shapes.invalid("the number of channels does not match the weight");
   if (!shapes.require_equal(pool.mod(first, conv.groups), pool.constant(0)))
     return shapes.invalid("the groups do not divide the channels");
-  // Eager's result for no channels has sizes of its own.
+  // Eager mode gives special sizes to a result without channels.
   if (!shapes.require(pool.ge(in, pool.constant(1)))) return shapes.invalid("there are no channels");
   if (!shapes.require(pool.ge(first, conv.groups))) return shapes.invalid("there are fewer channels than groups");
   return conv.transposed ? second : first;
 }
 
-// Whether ATen gives a convolution of volumes to oneDNN; its own code takes what is small, and padding of results by a
-// stride and more.
+// Whether ATen uses oneDNN for a convolution of volumes. ATen's own code computes small convolutions, and output
+// padding by a stride or more.
 bool is_large_volume(ShapeContext& shapes, const ConvArgs& conv) {
   ExprPool& pool = shapes.pool();
   for (size_t i = 0; conv.transposed && i < conv.output_padding.size(); ++i)
@@ -78,7 +78,7 @@ bool is_large_volume(ShapeContext& shapes, const ConvArgs& conv) {
          exceeds(pool.mul(pool.mul(input[0], input[1]), pool.mul(input[2], input[3])), kSmall);
 }
 
-// ATen computes signals as images of one row, of which the input is contiguous; the weight is not made so.
+// ATen computes signals as images of a single row. It makes the input contiguous, but not the weight.
 MemoryFormat signal_format(ShapeContext& shapes, const ConvArgs& conv) {
   if (conv.input.dtype == DType::F64) return MemoryFormat::Contiguous;
   TensorType weight = conv.weight;
@@ -87,8 +87,8 @@ MemoryFormat signal_format(ShapeContext& shapes, const ConvArgs& conv) {
   return shapes.suggest_format(weight);
 }
 
-// Every CPU backend writes channels-last when either operand is: but for ATen's own for volumes, which doubles are left
-// to.
+// Every CPU backend writes channels-last when either operand is channels-last, except ATen's own backend for volumes,
+// which computes doubles.
 MemoryFormat conv_format(ShapeContext& shapes, const ConvArgs& conv) {
   if (conv.input.rank() < 4) return MemoryFormat::Contiguous;
   const MemoryFormat input = shapes.suggest_format(conv.input),
@@ -128,7 +128,7 @@ Result<Types> convolution_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(conv.input, std::move(sizes), std::move(strides)));
 }
 
-// Gradients lie as the results of the convolution would: by what its input and weight suggest.
+// Gradients have the memory format of the convolution's result, derived from input and weight.
 Result<Types> convolution_backward_shape(ShapeContext& shapes, const OpArgs& args) {
   const ConvArgs conv{args.tensor(1),   args.tensor(2),   args.integers(4), args.integers(5),
                       args.integers(6), args.integers(8), args.flag(7),     args.integer(9)};
@@ -151,8 +151,7 @@ Result<Types> convolution_backward_shape(ShapeContext& shapes, const OpArgs& arg
   return types;
 }
 
-// ATen allocates these gradients, with what is left of them when the call is over: in planned memory they would be
-// copies.
+// ATen allocates these gradients itself. Planned memory would cost a copy of each gradient.
 Result<std::vector<graph::ValueId>> left_to_aten(graph::Graph&, const OpArgs&) {
   return Fallback{FallbackReason::UnsupportedArguments, "gradients of convolutions are made by libraries", ""};
 }

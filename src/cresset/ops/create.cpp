@@ -1,5 +1,5 @@
-// Tensors made from sizes and numbers. All are pointwise without operands, so a consumer reads them for nothing: no
-// fill is ever run for a tensor that only fused kernels look at. `empty` reads as zeros.
+// Tensors created from sizes and numbers. All are pointwise without operands, so a consumer reads them at no cost. A
+// tensor read only by fused kernels is never filled. `empty` reads as zeros.
 #include <cmath>
 
 #include "ops/families.h"
@@ -37,7 +37,7 @@ Result<Sizes> checked_sizes(ShapeContext& shapes, const Sizes& sizes) {
   return sizes;
 }
 
-// torch.full's rule: the dtype that a Python number has as a tensor.
+// torch.full's rule: the dtype of a Python number as a tensor.
 DType dtype_of_number(ShapeContext& shapes, const graph::Arg& number) {
   if (std::holds_alternative<bool>(number)) return DType::Bool;
   return std::holds_alternative<ExprId>(number) ? DType::I64 : shapes.default_dtype;

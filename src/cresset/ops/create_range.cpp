@@ -84,7 +84,7 @@ Result<Types> arange_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, out, {length}));
 }
 
-// The shape rule specialized the number: its hint is its value.
+// The shape rule specialized the number, so its hint is its value.
 double known_number(const sym::ShapeEnv& env, const graph::Arg* number, double otherwise) {
   if (number == nullptr) return otherwise;
   if (const double* value = std::get_if<double>(number)) return *value;
@@ -101,7 +101,7 @@ ScalarId arange_element(ElementContext& context, const OpArgs& args, size_t resu
     const ExprId offset = pool.mul(index[0], integer_or(pool, range.step, 1));
     return scalars.cast(scalars.size(pool.add(integer_or(pool, range.start, 0), offset)), dtype);
   }
-  // Eager accumulates in double for float32.
+  // Eager mode accumulates in double for float32.
   const ScalarId position = scalars.cast(scalars.size(index[0]), DType::F64);
   const ScalarId step = scalars.constant(DType::F64, known_number(context.env(), range.step, 1));
   const ScalarId start = scalars.constant(DType::F64, known_number(context.env(), range.start, 0));
@@ -123,7 +123,7 @@ Result<Types> linspace_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, out, {steps}));
 }
 
-// The second half counts back from the end, so that the last element is the end exactly.
+// The second half counts back from the end, so that the last element is exactly the end.
 ScalarId linspace_element(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
   ExprPool& pool = context.pool();
   ScalarBuilder& scalars = context.scalars();

@@ -37,7 +37,7 @@ bool has_effects(const graph::Node& node) {
                                                                  "cresset::bernoulli_fill",
                                                                  "cresset::get_rng_state",
                                                                  "cresset::set_rng_state"};
-  static constexpr auto kInitials = [] {  // of what follows the namespace: most names are told by that alone
+  static constexpr auto kInitials = [] {  // first characters after the namespace; they decide most names
     std::array<bool, 128> out{};
     for (const std::string_view p : kPrefixes) out[static_cast<size_t>(p[p.find("::") + 2])] = true;
     return out;

@@ -1,19 +1,19 @@
-// What operators do beside giving results.
+// Side effects of operators.
 #pragma once
 
 #include "graph/graph.h"
 
 namespace cresset::ops {
 
-// Operators that may be neither dropped nor merged, and keep their order among each other: random numbers, assertions,
-// operators of other libraries.
+// Whether an operator must be neither dropped nor merged, and must keep its order among other operators with effects:
+// random numbers, assertions, operators of other libraries.
 bool has_effects(const graph::Node& node);
 
-// Of them, those that give another result when they are run again.
+// Whether an operator with effects gives different results when it runs again.
 bool draws(const graph::Node& node);
 
-// Operators whose results depend on where their arguments' elements lie: random numbers are drawn in the order of
-// memory, as_strided speaks of it, and what operators of other libraries do with strides is theirs to know.
+// Whether an operator's results depend on the positions of its arguments' elements in memory. Random numbers are drawn
+// in memory order, as_strided refers to memory, and operators of other libraries may use strides.
 bool follows_memory_order(const graph::Node& node);
 
 }  // namespace cresset::ops

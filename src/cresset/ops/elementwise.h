@@ -1,4 +1,4 @@
-// Which operators compute each element of their result from the elements at the same place of their operands,
+// Elementwise operators: each element of the result is computed from the elements at the same index of the operands,
 // broadcast.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace cresset::ops {
 
-// Not every operator with an element rule does (a triangle, a pad, a resampling look at the index). Operators that make
-// a tensor like another one (zeros_like, fill) do; those that are given its sizes do not.
+// Not every operator with an element rule is elementwise (a triangle, a pad, a resampling use the index). Operators
+// which create a tensor like another tensor (zeros_like, fill) are elementwise; operators which take sizes are not.
 bool is_elementwise(graph::OpId op);
 
 }  // namespace cresset::ops

@@ -1,4 +1,4 @@
-// One function a family: its table of rows. registry.cpp concatenates them.
+// A function for each family returns its table of rows. registry.cpp concatenates the tables.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The operators that derivatives are made of: autograd's formulas end in them, and in ordinary arithmetic.
-// As ATen, they compute bf16 and f16 in f32.
+// The operators in which autograd's derivative formulas end, beside ordinary arithmetic. As in ATen, they compute bf16
+// and f16 in f32.
 #include <cmath>
 #include <numbers>
 
@@ -9,7 +9,7 @@
 namespace cresset::ops {
 namespace {
 
-// (grad, x): the first two operands, whatever the order of the schema.
+// (grad, x): the first two operands, independent of the order in the schema.
 template <S (*F)(S, S, ElementContext&, const OpArgs&), size_t Grad = 0, size_t X = 1>
 loop::ScalarId derivative(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const DType dtype = context.result_type(0).dtype;

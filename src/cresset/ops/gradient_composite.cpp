@@ -1,5 +1,5 @@
-// Derivatives that fold: of softmax and of layer normalization, and those that put a gradient among zeros.
-// Where a schema has an output mask, all results are made here; the bridge leaves out those that are not wanted.
+// Derivative formulas with reductions, of softmax and of layer normalization, and formulas which embed a gradient in
+// zeros. If a schema has an output mask, all results are computed here, and the bridge drops unwanted results.
 #include "ops/compose.h"
 #include "ops/families.h"
 #include "ops/pointwise_types.h"
@@ -79,7 +79,7 @@ Result<Values> layer_norm_body(Compose& c, const OpArgs& args) {
   return Values{c.cast(dx, input.dtype), fold(c.mul(grad, n)), fold(grad)};
 }
 
-// ---- a gradient among zeros: (grad, input_sizes, ...)
+// ---- a gradient embedded in zeros: (grad, input_sizes, ...)
 
 Result<Types> among_zeros_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, args.tensor(0), args.integers(1)));

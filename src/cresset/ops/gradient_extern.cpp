@@ -1,4 +1,4 @@
-// Derivatives that stay with ATen and are as large as what they are of: of resized images, pools and windows.
+// Derivatives which stay with ATen and have the size of their input: of resized images, pools and windows.
 #include "ops/families.h"
 #include "ops/pointwise_types.h"
 #include "ops/rule_helpers.h"
@@ -15,7 +15,7 @@ Result<Types> of_sizes(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& grad = args.tensor(0);
   const std::vector<sym::ExprId>& sizes = args.integers(kSizes);
   if (!is_float(grad.dtype)) return unsupported_dtype(grad.dtype, "this derivative");
-  // Which operators keep channels last is left to their meta kernels.
+  // The meta kernels know which operators keep channels last.
   if (grad.rank() == 4 && shapes.suggest_format(grad) != MemoryFormat::Contiguous)
     return shapes.unsupported("gradients with channels last");
   return one(contiguous_like(shapes, grad, sizes));
@@ -26,7 +26,7 @@ Result<Types> of_input(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &grad = args.tensor(0), &input = args.tensor(1);
   if (!is_float(input.dtype) || grad.dtype != input.dtype) return unsupported_dtype(input.dtype, "this derivative");
   if (grad.rank() != input.rank()) return shapes.invalid("the gradient has another rank");
-  // In the input's format, whatever the gradient's is.
+  // The result has the input's format, regardless of the gradient's format.
   const MemoryFormat format = input.rank() == 4 ? shapes.suggest_format(input) : MemoryFormat::Contiguous;
   return one(with_shape(input, input.sizes, shapes.strides_for(format, input.sizes)));
 }

@@ -14,7 +14,7 @@ using graph::ValueId;
 
 constexpr int64_t kMean = 1;
 
-// The gradient is one number, or one for each element. What else broadcasts goes through ATen.
+// The gradient is a single number, or has a number for each element. Other broadcasts go through ATen.
 Result<Types> same_sizes(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(1);
   if (!accepts(kFloat, self.dtype)) return unsupported_dtype(self.dtype, "a loss's derivative");
@@ -29,7 +29,7 @@ Result<Types> same_sizes(ShapeContext& shapes, const OpArgs& args) {
   return one(self);
 }
 
-// ATen writes most of them into row-major zeros.
+// ATen writes most of these gradients into row-major zeros.
 Result<Types> row_major(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(Types types, same_sizes(shapes, args));
   return one(contiguous_like(shapes, types[0], types[0].sizes));
@@ -41,7 +41,7 @@ Result<Types> like_self(ShapeContext& shapes, const OpArgs& args) {
   return types;
 }
 
-// Of a threshold that is not positive eager makes something else.
+// For a threshold which is not positive, eager mode computes another function.
 Result<Types> with_threshold(ShapeContext& shapes, const OpArgs& args) {
   const std::optional<double> threshold = constant_number(args.graph(), args[4]);
   if (!threshold || !(*threshold > 0)) return shapes.unsupported("a threshold that is not known to be positive");
@@ -52,7 +52,7 @@ ValueId wide(Compose& c, const OpArgs& args, size_t i) {
   return c.cast(args.value(i), compute_dtype(args.tensor(1).dtype));
 }
 
-// The derivative of each element's loss by that of the whole.
+// Multiplies the derivative of each element's loss by the derivative of the reduction.
 Values by_mean(Compose& c, const OpArgs& args, ValueId each, size_t reduction) {
   const TensorType& self = args.tensor(1);
   if (c.pool().const_value(args.integer(reduction)) == kMean) each = c.div(each, graph::numel(c.pool(), self.sizes));
@@ -64,7 +64,7 @@ Result<Values> squared_body(Compose& c, const OpArgs& args) {
   return by_mean(c, args, c.mul(slope, wide(c, args, 0)), 3);
 }
 
-// The difference, held within the threshold; of the smooth loss divided by it.
+// The difference, clamped to the threshold. For the smooth loss it is divided by the threshold.
 template <bool Smooth>
 Result<Values> threshold_body(Compose& c, const OpArgs& args) {
   const double threshold = constant_number(args.graph(), args[4]).value();
@@ -74,7 +74,8 @@ Result<Values> threshold_body(Compose& c, const OpArgs& args) {
   return by_mean(c, args, c.mul(slope, wide(c, args, 0)), 3);
 }
 
-// (grad, self, target, weight?, reduction): of probabilities, whose logarithms' derivatives eager bounds.
+// (grad, self, target, weight?, reduction): the input consists of probabilities. Eager mode bounds the derivatives of
+// their logarithms.
 Result<Types> probabilities_shape(ShapeContext& shapes, const OpArgs& args) {
   if (!args.is_none(3)) return shapes.unsupported("weights");
   return like_self(shapes, args);

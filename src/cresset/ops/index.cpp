@@ -1,5 +1,5 @@
-// Reading at places that tensors name: embedding, index_select, gather, index, take. Called through ATen, which checks
-// the indices as it goes; a kernel has no way yet to report an index that is out of range.
+// Reading at indices in tensors: embedding, index_select, gather, index, take. These operators are called through ATen,
+// which checks the indices. A kernel cannot yet report an index out of range.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 #include "ops/view_groups.h"
@@ -48,12 +48,13 @@ Result<Types> take_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, args.tensor(0), args.tensor(1).sizes));
 }
 
-// ---- index.Tensor(self, indices): a missing index keeps its dimension whole
+// ---- index.Tensor(self, indices): a missing index keeps its whole dimension
 
-// Where the indexed dimensions go: in place of the first when they are neighbours, else in front.
+// The position of the indexed dimensions in the result: at the first indexed dimension when they are adjacent, else in
+// front.
 struct Indexing {
   std::vector<size_t> dims;  // of self, indexed
-  size_t front = 0;          // dimensions of the result before the indices' own
+  size_t front = 0;          // dimensions of the result before the indices' dimensions
   Sizes sizes;               // of the indices, broadcast
 };
 
@@ -77,7 +78,7 @@ Result<Indexing> indexing_of(ShapeContext& shapes, const OpArgs& args) {
   return out;
 }
 
-// An operand as the indexing loop sees it: a stride of 0 where the result's dimension does not move it.
+// An operand as seen by the indexing loop: a stride of 0 along dimensions of the result which do not move it.
 TensorType spread_index(ShapeContext& shapes, const TensorType& index, const Indexing& indexing, const Sizes& sizes) {
   TensorType out = with_shape(index, sizes, Sizes(sizes.size(), shapes.pool().constant(0)));
   const size_t end = indexing.front + indexing.sizes.size();

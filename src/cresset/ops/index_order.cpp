@@ -1,4 +1,4 @@
-// Sorting, selection by rank, running folds and searching in sorted tensors: called through ATen.
+// Sorting, selection by rank, cumulative reductions, and searching in sorted tensors: called through ATen.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -33,7 +33,7 @@ Result<Types> topk_shape(ShapeContext& shapes, const OpArgs& args) {
   return with_indices(contiguous_like(shapes, self, std::move(sizes)));
 }
 
-// One element along a dimension, its value and its place: kthvalue, median, mode.
+// A single element along a dimension, with its value and its position: kthvalue, median, mode.
 template <size_t kDimArg>
 Result<Types> picked_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);

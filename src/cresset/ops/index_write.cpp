@@ -1,5 +1,5 @@
-// Writing at places that tensors name: the functional forms, whose result has the shape of the tensor written to.
-// Called through ATen, which checks the indices as it goes.
+// Writing at indices in tensors: the functional forms, whose result has the shape of the written tensor. Called through
+// ATen, which checks the indices.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -19,7 +19,7 @@ Result<Types> along_dim_shape(ShapeContext& shapes, const OpArgs& args) {
   return row_major_shape(shapes, args);
 }
 
-// index_add, index_copy: as many indices as the source has slices.
+// index_add, index_copy: the number of indices equals the number of slices of the source.
 Result<Types> slices_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &index = args.tensor(2), &source = args.tensor(3);
   CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), args.tensor(0).rank()));
@@ -29,7 +29,7 @@ Result<Types> slices_shape(ShapeContext& shapes, const OpArgs& args) {
   return row_major_shape(shapes, args);
 }
 
-// Others clone the tensor and write into the clone.
+// All other operators clone the tensor and write to the clone.
 Result<Types> cloned_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   return one(with_shape(self, self.sizes, shapes.like_strides(self)));

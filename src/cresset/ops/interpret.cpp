@@ -37,7 +37,7 @@ ExprId row_major(sym::ExprPool& pool, const std::vector<ExprId>& sizes, const In
   return address;
 }
 
-// Lowers one node: every argument is a buffer.
+// Lowers a single node: every argument is a buffer.
 class OneNode final : public ElementContext {
  public:
   OneNode(const Graph& graph, const Node& node)
@@ -204,7 +204,7 @@ class Interpreter {
     loop::interpret(one.kernel(), buffers.data(), symbols.data());
   }
 
-  // Arguments of other dtypes than the result's are converted, so each is written by a copy kernel.
+  // Arguments of a different dtype are converted, so a copy kernel writes each argument.
   Result<bool> concatenate(const Node& node) {
     const OpArgs args(graph_, node.args);
     const ValueId into = node.results[0];

@@ -1,5 +1,5 @@
-// Reference semantics of graphs: runs one node at a time through the operator's own element rule, each as a kernel of
-// its own in the slow loop interpreter. The oracle for fusion and lowering: it knows no layouts, no fusion, no reuse.
+// Reference semantics of graphs: runs node after node through the operator's element rule, each as a separate kernel in
+// the slow loop interpreter. It is the oracle for fusion and lowering: it has no layouts, no fusion, no reuse.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace cresset::ops {
 
-// Row-major whatever the strides of the value it stands for.
+// Row-major, regardless of the strides of the represented value.
 struct HostTensor {
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;
@@ -33,9 +33,9 @@ struct Interpreted {
   std::vector<HostTensor> mutated;  // final contents, in Graph::mutations order
 };
 
-// Symbols take their values from the sizes of the inputs and constants where these are plain symbols, else their hints.
-// Composite operators are decomposed as they are met, which appends to the graph but leaves its order as it was.
-// Fallback: an operator has no rule that computes it.
+// Symbols take their values from the sizes of inputs and constants which are plain symbols, else from their hints.
+// Composite operators are decomposed on demand, which appends nodes to the graph but leaves its order unchanged.
+// Returns a fallback when no rule can compute an operator.
 Result<Interpreted> interpret(graph::Graph& graph, std::span<const HostTensor> inputs,
                               std::span<const HostTensor> constants = {});
 

@@ -1,10 +1,10 @@
-// What versions of the library whose operators programs call do differently, as whoever links that library finds it.
+// Differences between versions of the operator library which programs call. The code which links the library sets them.
 #pragma once
 
 namespace cresset::ops {
 
 struct LibraryTraits {
-  // Whether convolutions of volumes that are left to oneDNN write channels-last where an operand lies so.
+  // Whether convolutions of volumes in oneDNN write channels-last when an operand is channels-last.
   bool (*volumes_channels_last)() = [] { return true; };
 };
 

@@ -1,5 +1,5 @@
-// Losses of elements: each is a pointwise function of input and target, then the mean or the sum of it, or itself. They
-// compute in the compute dtype and round once, at the end.
+// Elementwise losses: a pointwise function of input and target, then its mean, its sum, or no reduction. They compute
+// in the compute dtype and round once, at the end.
 #include "ops/compose.h"
 #include "ops/families.h"
 #include "ops/pointwise_types.h"
@@ -29,7 +29,7 @@ ValueId reduced(Compose& c, ValueId each, Reduction reduction, DType dtype) {
   return c.cast(each, dtype);
 }
 
-// ---- of a difference: (self, target, reduction[, threshold])
+// ---- losses of a difference: (self, target, reduction[, threshold])
 
 Result<Types> difference_shape(ShapeContext& shapes, const OpArgs& args) {
   if (args.tensor(0).dtype != args.tensor(1).dtype) return shapes.unsupported("a loss of two dtypes");
@@ -37,7 +37,7 @@ Result<Types> difference_shape(ShapeContext& shapes, const OpArgs& args) {
   return reduced_loss(shapes, each[0], reduction_of(args, 2));
 }
 
-// The threshold must be positive: eager rejects others, or gives another loss.
+// The threshold must be positive: eager mode rejects other thresholds or computes another loss.
 Result<Types> threshold_shape(ShapeContext& shapes, const OpArgs& args) {
   const std::optional<double> threshold = constant_number(args.graph(), args[3]);
   if (!threshold || !(*threshold > 0)) return shapes.unsupported("a threshold that is not known to be positive");
@@ -55,7 +55,7 @@ Result<Values> squared_body(Compose& c, const OpArgs& args) {
   return Values{reduced(c, c.mul(d, d), reduction_of(args, 2), dtype)};
 }
 
-// Squares up to the threshold, and its tangent from there on; the smooth loss is divided by the threshold.
+// The square up to the threshold, and its tangent beyond it. The smooth loss is divided by the threshold.
 template <bool Smooth>
 Result<Values> threshold_body(Compose& c, const OpArgs& args) {
   const DType dtype = args.tensor(0).dtype;
@@ -68,8 +68,8 @@ Result<Values> threshold_body(Compose& c, const OpArgs& args) {
   return Values{reduced(c, each, reduction_of(args, 2), dtype)};
 }
 
-// ---- of logits: (self, target, weight?, pos_weight?, reduction). ATen works in place: in the target's memory, and in
-// the input's for `pos_weight`, so these do not broadcast.
+// ---- losses of logits: (self, target, weight?, pos_weight?, reduction). ATen works in place in the target's memory,
+// and with `pos_weight` in the input's memory, so these arguments do not broadcast.
 
 bool has_sizes(ShapeContext& shapes, const TensorType& type, const TensorType& of) {
   return type.rank() == of.rank() &&
@@ -98,7 +98,7 @@ Result<Types> logits_shape(ShapeContext& shapes, const OpArgs& args) {
 Result<Values> logits_body(Compose& c, const OpArgs& args) {
   const DType dtype = args.tensor(0).dtype, wide = compute_dtype(dtype);
   const ValueId x = c.cast(args.value(0), wide), target = c.cast(args.value(1), wide);
-  // log(sigmoid(x)), as its own rule has it: min(x, 0) - log(1 + exp(-|x|))
+  // log(sigmoid(x)) as in the rule of log_sigmoid: min(x, 0) - log(1 + exp(-|x|))
   const ValueId decay = c.unary("aten::exp", c.unary("aten::neg", c.unary("aten::abs", x)));
   ValueId log_sigmoid = c.sub(c.call("aten::clamp_max", {x, 0.0}), c.unary("aten::log1p", decay));
   if (!args.is_none(3)) {

@@ -1,4 +1,4 @@
-// Matrix products: called through ATen into planned memory, row-major results.
+// Matrix products: called through ATen into planned memory, with row-major results.
 #include "ops/compose.h"
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
@@ -13,7 +13,7 @@ bool ranks_are(const TensorType& a, size_t rank_a, const TensorType& b, size_t r
   return a.rank() == rank_a && b.rank() == rank_b;
 }
 
-// What eager checks of two factors beyond their ranks.
+// Checks of eager mode on two factors beyond their ranks.
 Result<bool> check_factors(ShapeContext& shapes, const TensorType& a, const TensorType& b, ExprId inner_a,
                            ExprId inner_b) {
   if (a.dtype != b.dtype) return shapes.invalid("the factors' dtypes differ");
@@ -78,7 +78,7 @@ Result<Types> added_product_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, a, std::move(sizes)));
 }
 
-// Computed element by element: laid out as the added tensor is, then as the vectors, a column and a row.
+// Computed elementwise: the layout follows the added tensor first, then the vectors as a column and a row.
 Result<Types> addr_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(Types types, added_product_shape<outer_sizes>(shapes, args));
   TensorType column = args.tensor(1);
@@ -88,8 +88,9 @@ Result<Types> addr_shape(ShapeContext& shapes, const OpArgs& args) {
   return types;
 }
 
-// A product with single rows, columns or factors, of which libraries make a call a matrix: fused, it is read once. What
-// is folded lies together in memory; halves round between the product and the sum.
+// Decomposes a batched product with single rows, columns or factors. Libraries need a call for each matrix of the
+// batch; a fused kernel reads the data once. The folded elements must be contiguous. Half precision is excluded, since
+// it rounds between the product and the sum.
 Result<Values> slim_product(Compose& c, const OpArgs& args) {
   const TensorType &a = args.tensor(0), &b = args.tensor(1);
   const auto is_one = [&](ExprId size) { return c.pool().is_const(size, 1); };

@@ -1,4 +1,4 @@
-// What belongs to no family: random numbers, losses, and operators whose result's shape only data can tell.
+// Operators of no other family: random numbers, losses, and operators whose result has a data-dependent shape.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -49,7 +49,7 @@ Result<Types> like_self_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, self.sizes, shapes.like_strides(self)));
 }
 
-// Also normal(mean, std), of which one or both are tensors.
+// Also normal(mean, std) with one or two tensor arguments.
 template <size_t kArg>
 Result<Types> contiguous_as_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& like = args.tensor(kArg);
@@ -101,7 +101,7 @@ Result<Types> complex_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(std::move(out));
 }
 
-// linalg_cholesky_ex(A, upper, check_errors) -> (L, info); columns one behind the other.
+// linalg_cholesky_ex(A, upper, check_errors) -> (L, info); L is column-major.
 Result<Types> cholesky_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& a = args.tensor(0);
   if (a.rank() < 2) return shapes.invalid("needs a matrix");
@@ -115,7 +115,7 @@ Result<Types> cholesky_shape(ShapeContext& shapes, const OpArgs& args) {
   return Types{std::move(factor), std::move(info)};
 }
 
-// _linalg_svd(A, full_matrices, compute_uv, driver) -> (U, S, Vh); LAPACK's matrices lie column by column.
+// _linalg_svd(A, full_matrices, compute_uv, driver) -> (U, S, Vh); LAPACK's matrices are column-major.
 Result<Types> svd_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& a = args.tensor(0);
   if (a.rank() < 2) return shapes.invalid("needs a matrix");
@@ -141,8 +141,7 @@ Result<Types> svd_shape(ShapeContext& shapes, const OpArgs& args) {
   return Types{by_columns(rows, full ? rows : count), of({count}), by_columns(full ? columns : count, columns)};
 }
 
-// nonzero_static(self, size, fill_value)
-// One distance for each pair of rows.
+// A distance for each pair of rows.
 Result<Types> pdist_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   if (self.rank() != 2) return shapes.unsupported("not a matrix");
@@ -157,6 +156,7 @@ Result<Types> isin_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, elements, elements.sizes, DType::Bool));
 }
 
+// nonzero_static(self, size, fill_value)
 Result<Types> nonzero_static_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   const sym::ExprId rank = shapes.pool().constant(static_cast<int64_t>(self.rank()));
@@ -183,7 +183,7 @@ Result<Types> nll_loss2d_shape(ShapeContext& shapes, const OpArgs& args) {
   return Types{contiguous_like(shapes, self, each ? target.sizes : Sizes{}), contiguous_like(shapes, self, {})};
 }
 
-// ---- fake quantization: the values that a quantized tensor would hold, and which were in its range
+// ---- fake quantization: the values of a quantized tensor, and a mask of the values in its range
 
 bool is_range(ShapeContext& shapes, const OpArgs& args, size_t low) {
   return shapes.constant(args.integer(low)) <= shapes.constant(args.integer(low + 1));
@@ -217,7 +217,7 @@ Result<Types> quantized_by_channel_shape(ShapeContext& shapes, const OpArgs& arg
   return quantized(shapes, self);
 }
 
-// ---- what only data can tell
+// ---- data-dependent results
 
 Result<Types> data_dependent_shape(ShapeContext&, const OpArgs&) {
   return Fallback{FallbackReason::DataDependent, "a result whose shape or value depends on tensor data", ""};

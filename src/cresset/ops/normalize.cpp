@@ -45,7 +45,7 @@ DType statistics_dtype(const OpArgs& args, std::initializer_list<size_t> paramet
   return input;
 }
 
-// Float parameters of the input's dtype, or f32 ones beside a bf16/f16 input.
+// Parameters must have the input's float dtype, or f32 beside a bf16/f16 input.
 bool parameters_fit(const OpArgs& args, std::initializer_list<size_t> parameters) {
   const DType input = args.tensor(0).dtype;
   if (!is_float(input)) return false;
@@ -124,7 +124,7 @@ Result<Types> group_norm_shape(ShapeContext& shapes, const OpArgs& args) {
   return Types{std::move(out), statistics, statistics};
 }
 
-// Channels are split into [group, channels of the group] in place, which is a view of any strides.
+// Channels are split into [group, channels of the group], which is a view for any strides.
 Result<Values> group_norm_body(Compose& c, const OpArgs& args) {
   const TensorType input = args.tensor(0);
   const DType wide = compute_dtype(input.dtype), statistics = statistics_dtype(args, {1, 2});

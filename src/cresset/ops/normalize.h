@@ -1,4 +1,4 @@
-// Steps that the decompositions of normalizations share.
+// Steps shared by the decompositions of normalizations.
 #pragma once
 
 #include <initializer_list>
@@ -21,7 +21,7 @@ graph::ValueId scale_and_shift(Compose& c, graph::ValueId x, const std::optional
 std::optional<graph::ValueId> parameter(Compose& c, const OpArgs& args, size_t i, DType dtype,
                                         const std::vector<sym::ExprId>* sizes);
 
-// The dtype of saved statistics: the input's, or f32 beside parameters of another dtype.
+// The dtype of saved statistics: the input's dtype, or f32 beside parameters of a different dtype.
 DType statistics_dtype(const OpArgs& args, std::initializer_list<size_t> parameters);
 bool parameters_fit(const OpArgs& args, std::initializer_list<size_t> parameters);
 

@@ -1,6 +1,6 @@
-// Batch normalization: with running statistics (inference), or with the batch's own, which running ones may follow;
-// and its derivative. As in ATen, sums over a batch are f64: a channel has many elements, and one error in its
-// statistics is in all of them.
+// Batch normalization with running statistics (inference) or with batch statistics (training, which may update the
+// running statistics), and its derivative. As in ATen, sums over a batch are f64: a channel has many elements, and an
+// error in its statistics affects all of them.
 #include "ops/families.h"
 #include "ops/normalize.h"
 #include "ops/pointwise_types.h"
@@ -14,13 +14,13 @@ using graph::TensorType;
 using graph::ValueId;
 using sym::ExprId;
 
-// Where an overload keeps its arguments: input is 0, weight 1, bias 2.
+// The argument positions of an overload: input is 0, weight 1, bias 2.
 struct Layout {
   size_t eps;
   int training = -1;     // -1: inference
   bool reserve = false;  // a fourth result, empty on the CPU
   bool running = true;   // running_mean 3, running_var 4
-  int momentum = -1;     // from which running statistics follow: the last two results are their new values
+  int momentum = -1;     // position of the momentum; if set, the last two results are the new running statistics
 };
 
 bool in_training(const OpArgs& args, Layout at) {
@@ -50,7 +50,8 @@ Result<Types> batch_norm_shape(ShapeContext& shapes, const OpArgs& args) {
     if (!is_per_channel(shapes, args, i, input.sizes[1]))
       return shapes.invalid("a parameter is not one number a channel");
   TensorType out = input;
-  // ATen asks whether it is contiguous first, in either format, whatever dimensions of one element suggest.
+  // ATen first asks whether the input is contiguous, in either format, regardless of the format suggested by size-1
+  // dimensions.
   const graph::MemoryFormat format = shapes.is_contiguous(input) ? graph::MemoryFormat::Contiguous
                                      : is_channels_last_contiguous(shapes.env(), input)
                                          ? graph::MemoryFormat::ChannelsLast
@@ -65,19 +66,19 @@ Result<Types> batch_norm_shape(ShapeContext& shapes, const OpArgs& args) {
     saved.sizes = {shapes.pool().constant(0)};
     types.push_back(saved);
   }
-  // What is written to the running statistics is of their very type: whoever returns them returns themselves.
+  // The new running statistics have exactly the type of the old tensors, because the caller may return them.
   if (updates(At)) types.insert(types.end(), {args.tensor(3), args.tensor(4)});
   return types;
 }
 
-// One number a channel, aligned with dimension 1 of `rank` dimensions.
+// A number for each channel, aligned with dimension 1 of `rank` dimensions.
 std::vector<ExprId> channel_sizes(Compose& c, const TensorType& input) {
   std::vector<ExprId> sizes(input.rank() - 1, c.pool().constant(1));
   sizes[0] = input.sizes[1];
   return sizes;
 }
 
-// x * alpha + beta with alpha and beta from the statistics: two small vectors, then two operations an element.
+// x * alpha + beta with alpha and beta from the statistics: two small vectors, then two operations for each element.
 ValueId with_running(Compose& c, const OpArgs& args, DType wide, double eps) {
   const std::vector<ExprId> sizes = channel_sizes(c, args.tensor(0));
   const ValueId mean = c.cast(args.value(3), wide), variance = c.cast(args.value(4), wide);
@@ -117,7 +118,7 @@ Statistics statistics_of(Compose& c, ValueId x, double eps) {
   return out;
 }
 
-// running * (1 - momentum) + batch * momentum; the running variance is that of a sample.
+// running * (1 - momentum) + batch * momentum; the running variance is the sample variance.
 void update(Compose& c, const OpArgs& args, Layout at, const Statistics& batch, Values& out) {
   const double momentum = args.number(static_cast<size_t>(at.momentum));
   const auto follow = [&](size_t running, ValueId value) {
@@ -174,7 +175,7 @@ Result<Types> backward_shape(ShapeContext& shapes, const OpArgs& args) {
 }
 
 // With d = x - mean and r = 1 / deviation, over a channel's n elements:
-// dweight = r sum(grad d), dbias = sum(grad), dx = (grad - sum(grad) / n - d r^2 sum(grad d) / n) * weight r.
+//  dweight = r sum(grad d), dbias = sum(grad), dx = (grad - sum(grad) / n - d r^2 sum(grad d) / n) * weight r.
 Result<Values> backward_body(Compose& c, const OpArgs& args) {
   const TensorType input = args.tensor(1);
   const DType dtype = input.dtype;

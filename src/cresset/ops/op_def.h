@@ -1,13 +1,13 @@
-// One operator, whole: its schema, the symbolic shape rule used at capture, and how it is compiled. A row of a family's
-// table (ops/<family>.cpp); see docs/add-an-op.md.
+// The definition of an operator: its schema, the symbolic shape rule used at capture, and its compilation. It is a row
+// of a family's table (ops/<family>.cpp); see docs/add-an-op.md.
 //
 // An operator is compiled in one of these ways:
-//   Pointwise   element(): the value of one result element from elements of the arguments
-//   View        view(): where in the argument an element of the result lies; never a kernel of its own
-//   Reduction   reduction(): which dimensions are folded and how; element(): the operand before folding
-//   Concat      prim::cat and its kin: each argument is written into a window of the result
-//   Composite   decompose(): rewritten into other operators before lowering
-//   Extern      called through ATen by the bridge; with decompose(): where that gives nothing
+//   Pointwise   element(): the value of a result element from elements of the arguments
+//   View        view(): the argument index of an element of the result; never a kernel
+//   Reduction   reduction(): the folded dimensions and the fold; element(): the operand before folding
+//   Concat      prim::cat and similar operators: each argument is written to a window of the result
+//   Composite   decompose(): rewritten to other operators before lowering
+//   Extern      called through ATen by the bridge; with decompose(): only if decompose() returns a fallback
 #pragma once
 
 #include <span>
@@ -24,7 +24,7 @@ enum class OpClass : uint8_t { Pointwise, View, Reduction, Concat, Composite, Ex
 inline constexpr OpClass kExtern = OpClass::Extern;
 
 using Types = std::vector<graph::TensorType>;
-using Index = std::vector<sym::ExprId>;  // one expression a dimension
+using Index = std::vector<sym::ExprId>;  // an expression for each dimension
 
 struct Reduction {
   loop::Combine combine;
@@ -36,36 +36,37 @@ struct Reduction {
 struct OpDef {
   std::string_view schema;  // as in native_functions.yaml, e.g. "aten::relu(Tensor self) -> Tensor"
   OpClass op_class;
-  // Result types from argument types. Adds guards through the context's env. InvalidArguments: eager would raise
-  // (the caller lets eager raise it). Unsupported*: the caller tries the generic rule.
+  // Returns result types from argument types. Adds guards through the context's env. InvalidArguments: eager mode would
+  // raise (the caller lets eager mode raise it). Unsupported*: the caller tries the generic rule.
   Result<Types> (*shape)(ShapeContext&, const OpArgs&) = nullptr;
-  // Element `index` of result `result`, as a scalar of compute_dtype(result dtype).
+  // Returns element `index` of result `result`, as a scalar of compute_dtype(result dtype).
   loop::ScalarId (*element)(ElementContext&, const OpArgs&, size_t result, const Index& index) = nullptr;
-  // Index into argument 0 for an index into the result.
+  // Returns the index into argument 0 for an index into the result.
   Index (*view)(ElementContext&, const OpArgs&, size_t result, const Index& index) = nullptr;
   Reduction (*reduction)(const graph::Graph&, const OpArgs&, size_t result) = nullptr;
-  // New values standing for the node's results, made of operators nearer to primitives. Fallback: stays Extern.
+  // Returns new values for the node's results, computed by operators closer to primitives. Fallback: stays Extern.
   Result<std::vector<graph::ValueId>> (*decompose)(graph::Graph&, const OpArgs&) = nullptr;
-  // Pointwise only: costs more than a few cycles an element (transcendental, indirect): not worth recomputing.
+  // Pointwise only: an element costs more than a few cycles (transcendental, indirect), so recomputing does not pay.
   bool heavy = false;
-  // Pointwise only: reads several elements of its arguments for one of the result: they are stored.
+  // Pointwise only: an element of the result reads several elements of the arguments, so the arguments are stored.
   bool window = false;
-  // On floats: the least change of an argument may change the result by a whole step (floor, sign, a remainder; an
-  // extreme, whose derivative compares what it is of with it). What gives truth values or integers is known by that.
+  // On floats: a minimal change of an argument may change the result by a whole step. Examples are floor, sign, a
+  // remainder, and an extreme, whose derivative compares its argument with it. Operators with boolean or integer
+  // results need no flag.
   bool steps = false;
-  // Extern only: whatever the data, it does not raise.
+  // Extern only: the operator never raises because of data.
   bool never_raises = false;
-  // Extern only: the one result starts as a copy of argument 0, and may be computed in its memory where no other
-  // argument lies in that.
+  // Extern only: the single result starts as a copy of argument 0. It may be computed in the memory of argument 0 where
+  // no other argument overlaps it.
   bool starts_as_first = false;
-  // The operator of the same arguments that gives the first result alone, for where the others are not used. Empty:
-  // none for these arguments.
+  // Returns the operator with the same arguments which computes only the first result, for calls with other results
+  // unused. Empty: no such operator for these arguments.
   std::string_view (*alone)(const OpArgs&) = nullptr;
 };
 
 std::string_view name_of(const OpDef& def);  // "aten::add.Tensor"
 
-// The row of an operator, nullptr when it has none. Safe from any thread; built once.
+// Returns the row of an operator, or nullptr when it has none. Thread-safe; built once.
 const OpDef* find(graph::OpId op);
 const OpDef* find(std::string_view name);
 std::span<const OpDef* const> all();

@@ -9,7 +9,7 @@ namespace {
 
 using loop::Op;
 
-// On booleans addition is "or" and multiplication is "and", as the wrapped sums of their 0/1 values say.
+// On booleans addition is "or" and multiplication is "and".
 S add(S a, S b) { return a.dtype() == DType::Bool ? either(a, b) : a + b; }
 S sub(S a, S b) { return a - b; }
 S rsub(S a, S b) { return b - a; }
@@ -51,7 +51,7 @@ Result<Types> difference_shape(ShapeContext& shapes, const OpArgs& args) {
   return scaled_shape<Scaled>(shapes, args);
 }
 
-// (1 - weight) * self + weight * end, from the nearer end so that both ends are met exactly.
+// (1 - weight) * self + weight * end, computed from the nearer end, so that both ends are reached exactly.
 loop::ScalarId lerp(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const DType dtype = context.result_type(0).dtype;
   const S self = operand(context, args, 0, index, dtype), end = operand(context, args, 1, index, dtype);
@@ -76,7 +76,7 @@ loop::ScalarId addcdiv(ElementContext& context, const OpArgs& args, size_t, cons
   return (self + number_arg(context, args, 3, self) * a / b).id;
 }
 
-// Booleans: the greater is "or", the smaller "and".
+// For booleans the greater value is "or", the smaller "and".
 template <Op O, bool Greater>
 S extreme(S a, S b) {
   if (a.dtype() == DType::Bool) return Greater ? either(a, b) : both(a, b);

@@ -9,7 +9,7 @@ using loop::Op;
 
 S shift_count_ok(S count, int64_t bits) { return both(ge(count, 0), lt(count, static_cast<double>(bits))); }
 
-// Shifts by a negative count or by the width and more have the limit's value: no bits left, or copies of the sign.
+// Shifts by a negative count or by at least the width give the limit's value: no bits left, or copies of the sign.
 S shift_left(S a, S count) {
   return select(shift_count_ok(count, byte_size(a.dtype()) * 8), binary(Op::ShiftLeft, a, count), a.number(0));
 }

@@ -45,7 +45,7 @@ loop::ScalarId second_argument(ElementContext& context, const OpArgs& args, size
   return context.operand(args, 1, index, context.result_type(0).dtype);
 }
 
-// copy(self, src): src in self's place.
+// copy(self, src): src with the type of self.
 Result<Types> copy_shape(ShapeContext& shapes, const OpArgs& args) {
   TensorType out = args.tensor(0);
   const TensorType& source = args.tensor(1);
@@ -55,7 +55,7 @@ Result<Types> copy_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(const std::vector<sym::ExprId> sizes, shapes.broadcast(out.sizes, source.sizes));
   for (size_t i = 0; i < sizes.size(); ++i)
     if (!shapes.require_equal(sizes[i], out.sizes[i])) return shapes.invalid("the source does not expand to self");
-  // Gaps between elements survive, overlaps do not.
+  // Gaps between elements are preserved, overlaps are not.
   for (size_t i = 0; i < out.rank(); ++i) {
     const bool one = shapes.pool().is_const(out.sizes[i], 1);
     if (!one && shapes.pool().is_const(out.strides[i], 0)) out.strides = shapes.like_strides(args.tensor(0));

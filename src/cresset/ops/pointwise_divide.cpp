@@ -13,8 +13,8 @@ using loop::Op;
 
 S divide(S a, S b) { return a / b; }
 
-// Rounded down without the error that floor(a / b) makes when the quotient rounds up to an integer: the remainder is
-// taken off first. A zero quotient keeps the sign of a / b.
+// Rounds down without the error of floor(a / b) when the quotient rounds up to an integer: the remainder is subtracted
+// first. A zero quotient keeps the sign of a / b.
 S floor_divide(S a, S b) {
   if (!is_float(a.dtype())) return binary(Op::FloorDivInt, a, b);
   const S quotient = a / b;
@@ -60,7 +60,7 @@ bool is_one_number(ElementContext& context, const graph::Arg& operand) {
                      [&](sym::ExprId size) { return context.graph().pool().is_const(size, 1); });
 }
 
-// Of short floats eager rounds the quotient before it cuts the fraction off, but for a single divisor.
+// For 16-bit floats eager mode rounds the quotient before it truncates, except for a single divisor.
 loop::ScalarId truncated_element(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
   const DType dtype = context.result_type(result).dtype, wide = compute_dtype(dtype);
   if (wide == dtype || is_one_number(context, args[1])) return arithmetic2<trunc_divide>(context, args, result, index);

@@ -1,4 +1,4 @@
-// Powers. Small constant exponents are multiplications, as in eager.
+// Powers. Small constant exponents become multiplications, as in eager mode.
 #include <cmath>
 
 #include "ops/families.h"
@@ -11,7 +11,7 @@ using loop::Op;
 
 S power(S a, S b) { return binary(Op::Pow, a, b); }
 
-// By squaring; integers wrap as repeated multiplication does.
+// Exponentiation by squaring; integers wrap like repeated multiplication.
 S whole_power(S x, int64_t exponent) {
   S out = x.number(1), square = x;
   for (bool started = false; exponent > 0; exponent >>= 1) {
@@ -34,7 +34,8 @@ std::optional<S> special_power(S x, double exponent) {
   return std::nullopt;
 }
 
-// A symbolic exponent is asked for those that are no calls of pow: these are kernels of their own.
+// Guards whether a symbolic exponent is a special exponent. Special exponents need no call of pow and have separate
+// kernels.
 void tell_special_exponents(ShapeContext& shapes, const graph::Arg& exponent) {
   const auto* e = std::get_if<sym::ExprId>(&exponent);
   if (e == nullptr || constant_number(shapes.graph(), exponent)) return;
@@ -45,7 +46,7 @@ void tell_special_exponents(ShapeContext& shapes, const graph::Arg& exponent) {
 Result<Types> tensor_scalar_shape(ShapeContext& shapes, const OpArgs& args) {
   tell_special_exponents(shapes, args[1]);
   CRESSET_TRY(Types types, (shape_of<2, kNumeric, Out::Common>(shapes, args)));
-  if (args.is_tensor(0) && !args.is_tensor(1)) {  // the exponent is no operand of ATen's iterator
+  if (args.is_tensor(0) && !args.is_tensor(1)) {  // the exponent is not an operand of ATen's iterator
     graph::TensorType self = args.tensor(0);
     if (self.dtype != types[0].dtype) self.strides = shapes.like_strides(self);
     types[0].strides = shapes.pointwise_strides(self.sizes, {&self});
@@ -78,7 +79,7 @@ loop::ScalarId tensor_tensor(ElementContext& context, const OpArgs& args, size_t
   return element2<power>(context, args, result, index);
 }
 
-// Row-major, however the exponents lie.
+// The result is row-major, regardless of the exponents' strides.
 Result<Types> scalar_tensor_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(Types types, tensor_tensor_shape(shapes, args));
   types[0].strides = shapes.contiguous_strides(types[0].sizes);

@@ -1,4 +1,4 @@
-// Choices between values: where, masked_fill, clamp.
+// Selection between values: where, masked_fill, clamp.
 #include "ops/families.h"
 #include "ops/pointwise_types.h"
 
@@ -23,7 +23,7 @@ loop::ScalarId where(ElementContext& context, const OpArgs& args, size_t, const 
   return select(condition, then, operand(context, args, 2, index, dtype)).id;
 }
 
-// The result takes the dtype of self and is always contiguous.
+// The result has the dtype of self and is always contiguous.
 Result<Types> masked_fill_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   if (!accepts(kReal, self.dtype)) return unsupported_dtype(self.dtype, "masked_fill");
@@ -44,7 +44,7 @@ loop::ScalarId masked_fill(ElementContext& context, const OpArgs& args, size_t, 
   return select(mask, value, operand(context, args, 0, index, dtype)).id;
 }
 
-// NaN in self or in a bound is the result; a lower bound above the upper one gives the upper one.
+// NaN in self or in a bound is the result. If the lower bound exceeds the upper bound, the upper bound is the result.
 loop::ScalarId clamp_between(ElementContext& context, const OpArgs& args, const Index& index, int low, int high) {
   const DType dtype = context.result_type(0).dtype;
   S x = operand(context, args, 0, index, dtype);
@@ -55,7 +55,7 @@ loop::ScalarId clamp_between(ElementContext& context, const OpArgs& args, const 
   return x.id;
 }
 
-// ATen's iterator is over the tensor alone: numbers are no operands.
+// ATen iterates over the tensor alone: numbers are not operands.
 Types lying_as_first(ShapeContext& shapes, const OpArgs& args, Types types) {
   graph::TensorType self = args.tensor(0);
   if (self.dtype != types[0].dtype) self.strides = shapes.like_strides(self);

@@ -44,7 +44,7 @@ MaybeDType promote(MaybeDType a, MaybeDType b) {
   return b ? cresset::promote(*a, *b) : *a;
 }
 
-// A lower rank decides only when it is of a higher category.
+// A lower rank decides only if its category is higher.
 MaybeDType combine(MaybeDType higher, MaybeDType lower) {
   if (!higher || !lower) return higher ? higher : lower;
   return category(*lower) > category(*higher) ? cresset::promote(*higher, *lower) : *higher;
@@ -74,8 +74,8 @@ DType comparison_dtype(ElementContext& context, const OpArgs& args, std::span<co
 
 namespace {
 
-// An operand as the iterator sees it: converted to the common dtype first when it is not of it, which keeps dense
-// strides but not gaps.
+// An operand as seen by the iterator: an operand of another dtype is converted first, which keeps dense strides but not
+// gaps.
 struct Operands {
   std::deque<TensorType> converted;
   std::vector<const TensorType*> types;

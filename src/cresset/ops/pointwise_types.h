@@ -1,4 +1,4 @@
-// What pointwise shape and element rules share: type promotion, result types, and adapters from scalar functions to
+// Shared code of pointwise shape and element rules: type promotion, result types, and adapters from scalar functions to
 // OpDef members.
 #pragma once
 
@@ -10,22 +10,22 @@
 
 namespace cresset::ops {
 
-// Dtypes an operator takes natively; others end in Unsupported and go through ATen.
+// Dtypes with native support in an operator; all other dtypes end in Unsupported and go through ATen.
 enum Accept : unsigned { kBool = 1, kInt = 2, kFloat = 4, kNumeric = kInt | kFloat, kReal = kBool | kInt | kFloat };
 bool accepts(unsigned accept, DType dtype);
 
-// torch.result_type of these arguments: tensors with dimensions outrank 0-dim tensors, which outrank numbers, within a
-// category. Absent (None) arguments take no part.
+// torch.result_type of these arguments: in a category, tensors with dimensions outrank 0-dim tensors, which outrank
+// numbers. Absent (None) arguments are ignored.
 DType result_dtype(const graph::Graph& graph, const OpArgs& args, std::span<const size_t> operands,
                    DType default_dtype);
-// A number argument's dtype, as a Python scalar takes part in promotion.
+// The dtype of a number argument, which is promoted like a Python scalar.
 DType number_dtype(const graph::Arg& arg, DType default_dtype);
 
 // The result of a TensorIterator over `operands`, computed in `common`, written as `result`. The first `kept` operands
-// enter in their own dtype (conditions), the others converted.
+// keep their own dtype (conditions); the remaining operands are converted.
 Result<Types> pointwise_result(ShapeContext& shapes, const OpArgs& args, std::span<const size_t> operands, DType common,
                                DType result, size_t kept = 0);
-// As promoted_shape, for operators that refuse tensors of different dtypes.
+// As promoted_shape, for operators which refuse tensors of different dtypes.
 Result<Types> same_dtype_shape(ShapeContext& shapes, const OpArgs& args, std::span<const size_t> operands,
                                unsigned accept);
 
@@ -34,12 +34,12 @@ enum class Out : uint8_t {
   Float,   // the promoted dtype, integers as the default dtype
   Bool,
 };
-// The shape rule of an operator on `operands` that follows the usual promotion.
+// The shape rule of an operator on `operands` with the usual promotion.
 Result<Types> promoted_shape(ShapeContext& shapes, const OpArgs& args, std::span<const size_t> operands,
                              unsigned accept, Out out);
 
-// The dtype a comparison or test is made in: that of the promoted operands. Element rules know no default dtype; the
-// shape rule (Out::Bool) refuses the one case that depends on it unless it is f32.
+// The dtype of a comparison or test: the promoted dtype of the operands. Element rules do not know the default dtype.
+// The shape rule (Out::Bool) refuses the single case which depends on it unless it is f32.
 DType comparison_dtype(ElementContext& context, const OpArgs& args, std::span<const size_t> operands);
 
 Fallback unsupported_dtype(DType dtype, std::string_view what);
@@ -60,7 +60,7 @@ Result<Types> same_dtype_shape_of(ShapeContext& shapes, const OpArgs& args) {
   return same_dtype_shape(shapes, args, first_operands<N>(), Accepted);
 }
 
-// ---- adapters: a function of scalars as an element rule. Operands come in the result's dtype.
+// ---- adapters: a function of scalars as an element rule. Operands have the result's dtype.
 
 inline S operand(ElementContext& context, const OpArgs& args, size_t i, const Index& index, DType dtype) {
   return {&context.scalars(), context.operand(args, i, index, dtype)};
@@ -85,7 +85,7 @@ loop::ScalarId element2(ElementContext& context, const OpArgs& args, size_t, con
   const S a = operand(context, args, 0, index, dtype);
   return F(a, operand(context, args, 1, index, dtype)).id;
 }
-// As element2, but a number keeps the precision that its tensor is computed in: eager does not round it to F16/BF16.
+// As element2, but a number keeps the compute precision of its tensor: eager mode does not round it to F16/BF16.
 template <S (*F)(S, S)>
 loop::ScalarId arithmetic2(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const DType dtype = context.result_type(0).dtype;
@@ -112,11 +112,11 @@ loop::ScalarId test2(ElementContext& context, const OpArgs& args, size_t, const 
   return F(a, operand(context, args, 1, index, dtype)).id;
 }
 
-// Argument i, a number, in the dtype that `like` is computed in (not rounded to F16/BF16).
+// Argument i, a number, in the compute dtype of `like` (not rounded to F16/BF16).
 inline S number_arg(ElementContext& context, const OpArgs& args, size_t i, S like) {
   return {&context.scalars(), context.number_operand(args, i, like.dtype())};
 }
-// A number argument that is a constant; nullopt: a symbolic integer.
+// A number argument as a constant; nullopt: a symbolic integer.
 std::optional<double> constant_number(const graph::Graph& graph, const graph::Arg& arg);
 
 }  // namespace cresset::ops

@@ -1,4 +1,4 @@
-// Functions of one element: elementary functions, rounding, signs.
+// Functions of a single element: elementary functions, rounding, signs.
 #include <cmath>
 #include <numbers>
 
@@ -22,7 +22,7 @@ S entropy(S x) {
 S deg2rad(S x) { return x * (std::numbers::pi / 180); }
 S rad2deg(S x) { return x * (180 / std::numbers::pi); }
 
-// Rounding leaves integers as they are.
+// Rounding leaves integers unchanged.
 template <Op O>
 S rounded(S x) {
   return is_float(x.dtype()) ? unary(O, x) : x;
@@ -64,8 +64,8 @@ loop::ScalarId nan_to_num(ElementContext& context, const OpArgs& args, size_t, c
   return select(is_nan(x), value(1, 0), finite).id;
 }
 
-// Where the library's functions overflow early: exp(|x|) / 2 beyond the logarithm of the greatest number, and
-// log(2|x|) where the square of |x| is no number.
+// Formulas for arguments where the library's functions overflow too early: exp(|x|) / 2 beyond the logarithm of the
+// greatest number, and log(2|x|) where the square of |x| overflows.
 S far_exp(S x) {
   const S half = exp(abs(x) * 0.5);
   return half * 0.5 * half;

@@ -1,5 +1,5 @@
-// Pooling and resampling of images, called through ATen: exact symbolic sizes; the format of the input carries over.
-// Means and maxima of small windows are pointwise, and so are pixels that change places with channels.
+// Pooling and resampling of images, called through ATen: exact symbolic sizes; the result keeps the input's format.
+// Averages and maxima of small windows are pointwise, and so are the pixel shuffles.
 #include "ops/families.h"
 #include "ops/pool_window.h"
 #include "ops/rule_helpers.h"
@@ -12,7 +12,7 @@ using loop::ScalarId;
 using sym::ExprId;
 using sym::ExprPool;
 
-// The result for an image batch with new spatial sizes: unbatched images come out row-major.
+// The result for an image batch with new spatial sizes. Unbatched images give row-major results.
 TensorType image_like(ShapeContext& shapes, const TensorType& self, const Sizes& spatial) {
   Sizes sizes(self.sizes.begin(), self.sizes.end() - std::ptrdiff_t(spatial.size()));
   sizes.insert(sizes.end(), spatial.begin(), spatial.end());
@@ -89,7 +89,7 @@ Result<Types> avg_pool_shape(ShapeContext& shapes, const OpArgs& args) {
   ExprPool& pool = shapes.pool();
   if (!args.is_none(6) && !shapes.require(pool.ne(args.integer(6), pool.constant(0))))
     return shapes.invalid("the divisor is 0");
-  if (kSpatial == 3) out.strides = shapes.contiguous_strides(out.sizes);  // however the argument lies in memory
+  if (kSpatial == 3) out.strides = shapes.contiguous_strides(out.sizes);  // regardless of the argument's strides
   return one(std::move(out));
 }
 
@@ -106,7 +106,7 @@ std::string_view max_alone(const OpArgs& args) {
   return small && is_float(args.tensor(0).dtype) ? "prim::max_pool2d" : std::string_view();
 }
 
-// ---- output sizes given
+// ---- operators with given output sizes
 
 template <size_t kSpatial>
 Result<Types> resized_shape(ShapeContext& shapes, const OpArgs& args) {
@@ -116,7 +116,7 @@ Result<Types> resized_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(image_like(shapes, self, args.integers(1)));
 }
 
-// However the argument lies in memory.
+// Contiguous, regardless of the argument's strides.
 Result<Types> adaptive_volumes_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(Types out, resized_shape<3>(shapes, args));
   out[0].strides = shapes.contiguous_strides(out[0].sizes);
@@ -157,7 +157,7 @@ Result<Types> pixel_shape(ShapeContext& shapes, const OpArgs& args) {
   const ExprId factor = args.integer(1), square = pool.mul(factor, factor);
   Sizes sizes = self.sizes;
   const ExprId count = graph::numel(pool, self.sizes);
-  if (!kShuffle && shapes.decide(pool.eq(count, pool.constant(0))))  // eager gives the tensor as it is
+  if (!kShuffle && shapes.decide(pool.eq(count, pool.constant(0))))  // eager mode returns the tensor unchanged
     return one(with_shape(self, self.sizes, shapes.like_strides(self)));
   const size_t channels = self.rank() - 3;
   const auto divide = [&](size_t dim, ExprId by) {
@@ -182,7 +182,7 @@ Result<Types> pixel_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, std::move(sizes), std::move(strides)));
 }
 
-// A channel for each place in a square of pixels; row by row in the square.
+// A channel for each position in a square of pixels, row by row.
 template <bool kShuffle>
 ScalarId pixel_element(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   ExprPool& pool = context.pool();

@@ -1,4 +1,4 @@
-// Means of small windows, element by element: fused with what comes after them.
+// Averages of small windows, element by element, so that they fuse with later operators.
 #include "ops/families.h"
 #include "ops/pool_window.h"
 
@@ -13,7 +13,7 @@ using sym::ExprPool;
 // (self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 constexpr size_t kCeil = 4, kCountsPadding = 5, kDivisor = 6;
 
-// By how much the sum of element `index`'s window is divided.
+// The divisor of the sum over element `index`'s window.
 ExprId divisor(ElementContext& context, const OpArgs& args, const WindowOf& window, const Index& index) {
   ExprPool& pool = context.pool();
   if (!args.is_none(kDivisor)) return args.integer(kDivisor);
@@ -24,14 +24,14 @@ ExprId divisor(ElementContext& context, const OpArgs& args, const WindowOf& wind
     const ExprId zero = pool.constant(0);
     const ExprId start = start_of(context, window, index, i);
     const bool pads = args.flag(kCountsPadding);
-    const bool whole = !args.flag(kCeil) && (pads || window.padding[i] == 0);  // no window reaches beyond what counts
+    const bool whole = !args.flag(kCeil) && (pads || window.padding[i] == 0);  // no window exceeds the counted part
     const ExprId end = pool.min(pool.add(start, extent), pads ? pool.add(size, padding) : size);
     out = pool.mul(out, whole ? extent : pool.sub(end, pads ? start : pool.max(start, zero)));
   }
   return context.env().simplify(out);
 }
 
-// Summed in ATen's order: equal to it, but for what is rounded between operators.
+// Sums in ATen's order: the result is equal to ATen's, apart from rounding between operators.
 ScalarId average_element(ElementContext& context, const OpArgs& args, size_t spatial, const Index& index) {
   loop::ScalarBuilder& scalars = context.scalars();
   const WindowOf window = window_of(args, spatial, /*dilated=*/false);

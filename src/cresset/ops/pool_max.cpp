@@ -1,4 +1,4 @@
-// Greatest elements of small windows, and where they are, element by element: fused with what comes after them.
+// Maxima of small windows and their positions, element by element, so that they fuse with later operators.
 #include <limits>
 
 #include "ops/families.h"
@@ -14,13 +14,13 @@ using sym::ExprPool;
 
 constexpr size_t kSpatial = 2;
 
-// Rows and columns of a place, as one number of a plane.
+// Combines the row and the column of a position to a linear index in the plane.
 ExprId in_plane(ElementContext& context, const OpArgs& args, ExprId row, ExprId column) {
   ExprPool& pool = context.pool();
   return context.env().simplify(pool.add(pool.mul(row, args.tensor(0).sizes.back()), column));
 }
 
-// How far from its start the window's first element inside the image is.
+// The distance from the window's start to its first element inside the image.
 ExprId steps_to_inside(ElementContext& context, const WindowOf& window, const Index& index, size_t i) {
   ExprPool& pool = context.pool();
   if (window.padding[i] == 0) return pool.constant(0);
@@ -30,8 +30,8 @@ ExprId steps_to_inside(ElementContext& context, const WindowOf& window, const In
   return pool.mul(pool.max(steps, pool.constant(0)), step);
 }
 
-// As ATen: the first of equal ones, and the last of those that are not a number. `choose` is told of each element
-// whether it takes the place of what was greatest before.
+// As in ATen, the first of equal elements wins, and the last NaN. `choose` receives, for each element, whether it
+// replaces the greatest element so far.
 template <class Choose>
 ScalarId greatest(ElementContext& context, const OpArgs& args, const Index& index, const Choose& choose) {
   loop::ScalarBuilder& scalars = context.scalars();
@@ -54,7 +54,7 @@ ScalarId greatest_element(ElementContext& context, const OpArgs& args, size_t, c
   return greatest(context, args, index, [](int64_t, ScalarId) {});
 }
 
-// The distance from the window's start is chosen, which is the same for all windows.
+// Selects the distance from the window's start, which is equal for all windows.
 ScalarId place_element(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   loop::ScalarBuilder& scalars = context.scalars();
   ExprPool& pool = context.pool();

@@ -1,4 +1,4 @@
-// Nearest-neighbour upsampling: an element is a copy of an input element, so it is pointwise and fuses.
+// Nearest-neighbour upsampling: an element is a copy of an input element, so the operator is pointwise and fuses.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -12,7 +12,7 @@ using loop::ScalarId;
 using sym::ExprId;
 using sym::ExprPool;
 
-// self, output_size, then one optional scale a spatial dimension
+// self, output_size, then an optional scale for each spatial dimension
 constexpr size_t kFirstScale = 2;
 
 template <size_t kSpatial>
@@ -32,8 +32,9 @@ Result<Types> nearest_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, std::move(sizes), std::move(strides)));
 }
 
-// out == in * k for a small power of two k that the scale, when given, agrees with; 0 otherwise. Then rounding the
-// scale loses nothing and the source is index / k. ATen does so for 1 and 2 whatever the scale.
+// Returns a small power of two k with out == in * k which agrees with the scale, if given; otherwise 0. For such a k,
+// rounding the scale loses nothing, and the source is index / k. ATen uses this rule for 1 and 2 regardless of the
+// scale.
 int64_t exact_factor(sym::ShapeEnv& env, ExprId in, ExprId out, const graph::Arg& scale) {
   constexpr int64_t kMaxFactor = 64;
   ExprPool& pool = env.pool();
@@ -44,7 +45,7 @@ int64_t exact_factor(sym::ShapeEnv& env, ExprId in, ExprId out, const graph::Arg
   return 0;
 }
 
-// The general rule, in single precision as ATen computes it: min(floor(index * in / out), in - 1).
+// The general rule, in single precision like ATen: min(floor(index * in / out), in - 1).
 ExprId rounded_source(ElementContext& context, ExprId index, ExprId in, ExprId out, const graph::Arg& scale) {
   ScalarBuilder& scalars = context.scalars();
   const auto real = [&](ExprId e) { return scalars.cast(scalars.size(e), DType::F32); };
@@ -54,7 +55,7 @@ ExprId rounded_source(ElementContext& context, ExprId index, ExprId in, ExprId o
   const ScalarId place = scalars.unary(Op::Floor, scalars.binary(Op::Mul, real(index), ratio));
   const ScalarId last = scalars.size(context.pool().sub(in, context.pool().constant(1)));
   ScalarId source = scalars.binary(Op::Minimum, scalars.cast(place, DType::I64), last);
-  // Without a given scale these come out as the rule above gives them.
+  // Without a given scale the rule above already gives this result.
   for (const int64_t k : {2, 1}) {
     ExprPool& pool = context.pool();
     const ExprId multiple = pool.mul(in, pool.constant(k));

@@ -1,5 +1,5 @@
-// Products and convolutions with an elementwise operator applied to the result, as libraries offer them. `post` names
-// it: relu, gelu, gelu_tanh, silu, sigmoid, tanh, hardswish or hardsigmoid.
+// Products and convolutions with an elementwise epilogue, as offered by libraries. `post` names the epilogue: relu,
+// gelu, gelu_tanh, silu, sigmoid, tanh, hardswish or hardsigmoid.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 

@@ -1,6 +1,7 @@
-// Recurrent layers as a whole, called through ATen: the steps are a loop inside of the operator, so a program with one
-// does not depend on the length. Captured where no gradient is wanted (bridge/recurrent_layers.h); where one is, the
-// steps of one direction of a layer are an operator, and so is their derivative (bridge/recurrent_steps.h).
+// Recurrent layers as whole operators, called through ATen. The steps are a loop inside the operator, so the program
+// does not depend on the length. Without gradients the layer is captured as a whole (bridge/recurrent_layers.h). With
+// gradients, the steps of a layer in one direction are an operator, and so is their derivative
+// (bridge/recurrent_steps.h).
 #include "ops/recurrent.h"
 
 #include "ops/families.h"
@@ -11,7 +12,7 @@ namespace {
 
 using graph::TensorType;
 
-// (output, what each of the initial states becomes). `flags` is the position of has_biases.
+// (output, final state for each initial state). `flags` is the position of has_biases.
 Result<Types> layers(ShapeContext& shapes, const OpArgs& args, const std::vector<const TensorType*>& states,
                      size_t flags, Sizes steps, bool time_is_second) {
   const TensorType& input = args.tensor(0);
@@ -38,7 +39,7 @@ Result<Types> layers(ShapeContext& shapes, const OpArgs& args, const std::vector
   return out;
 }
 
-// Of (length, batch, features), or (batch, length, features) with batch_first.
+// Input (length, batch, features), or (batch, length, features) with batch_first.
 Result<Types> of_sequences(ShapeContext& shapes, const OpArgs& args, const std::vector<const TensorType*>& states) {
   const TensorType& input = args.tensor(0);
   const bool batch_first = args.flag(8);
@@ -51,14 +52,14 @@ Result<Types> of_sequences(ShapeContext& shapes, const OpArgs& args, const std::
   return layers(shapes, args, states, 3, {length, batch}, batch_first);
 }
 
-// Of packed sequences: the rows of all steps, and how many each step has.
+// Packed sequences: the rows of all steps, and the number of rows of each step.
 Result<Types> of_packed(ShapeContext& shapes, const OpArgs& args, const std::vector<const TensorType*>& states) {
   const TensorType& input = args.tensor(0);
   if (input.rank() != 2) return shapes.invalid("needs packed rows");
   return layers(shapes, args, states, 4, {input.sizes[0]}, false);
 }
 
-// lstm's states are a list of two, the others have one.
+// lstm's states are a list of two; the other layers have a single state.
 Result<std::vector<const TensorType*>> states_of_lstm(ShapeContext& shapes, const OpArgs& args, size_t position) {
   std::vector<const TensorType*> out;
   for (const graph::OptionalValue& value : args.values(position))

@@ -1,4 +1,4 @@
-// What the rules of the steps of recurrent layers (cresset::recurrent_steps) and the calls that do them agree on.
+// Constants shared by the rules of recurrent steps (cresset::recurrent_steps) and their implementation.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace cresset::ops {
 
 enum class RecurrentKind : int64_t { Lstm, Gru, Tanh, Relu };  // the argument `kind`
 
-// How many features a step keeps for its derivative, for each of its state's.
+// The number of features which a step saves for its derivative, for each feature of its state.
 constexpr int64_t kept_of(RecurrentKind kind) {
   return kind == RecurrentKind::Lstm ? 5 : kind == RecurrentKind::Gru ? 4 : 0;
 }

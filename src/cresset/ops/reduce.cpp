@@ -1,4 +1,4 @@
-// Reductions that are one fold: sums, products, extremes, positions of extremes, any and all.
+// Reductions with a single fold: sums, products, extremes, positions of extremes, any and all.
 #include "ops/families.h"
 #include "ops/pointwise_types.h"
 #include "ops/reduce_types.h"
@@ -9,7 +9,7 @@ namespace {
 using graph::TensorType;
 using loop::Combine;
 
-// Where an overload keeps its arguments; -1: it has no such argument (all dimensions, no keepdim, no dtype).
+// The argument positions of an overload; -1: the argument is absent (all dimensions, no keepdim, no dtype).
 struct Layout {
   int dim = -1, keepdim = -1, dtype = -1;
   bool empty_means_all = true;
@@ -98,7 +98,7 @@ loop::ScalarId truth_element(ElementContext& context, const OpArgs& args, size_t
   return operand(context, args, 0, index, DType::Bool).id;
 }
 
-// ---- extremes: over no elements they have no value, which ATen rejects
+// ---- extremes: ATen rejects extremes over no elements, since they have no value
 
 template <Layout At, bool Position, bool OfSome = true>
 Result<Types> extreme_shape(ShapeContext& shapes, const OpArgs& args) {
@@ -168,7 +168,7 @@ const OpDef kReduceOps[] = {
     TRUTH("all.dims(Tensor self, int[]? dim=None, bool keepdim=False)", kDims, All),
     EXTREME("amax(Tensor self, int[1] dim=[], bool keepdim=False)", kDim, Max, false),
     EXTREME("amin(Tensor self, int[1] dim=[], bool keepdim=False)", kDim, Min, false),
-    // amax for decompositions, of no elements as well: -inf.
+    // amax for decompositions; over no elements it is -inf.
     {.schema = "prim::greatest(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
      .op_class = OpClass::Reduction,
      .shape = extreme_shape<kDim, false, false>,

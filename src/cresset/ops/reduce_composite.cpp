@@ -1,4 +1,4 @@
-// Reductions made of several steps: means, variances, norms, extremes with their positions. All compute in the compute
+// Reductions with several steps: means, variances, norms, extremes with their positions. All compute in the compute
 // dtype and round once, at the end.
 #include <algorithm>
 #include <cmath>
@@ -44,7 +44,7 @@ struct Mean {
   }
 };
 
-// ---- variance, two-pass: the mean first, then the squares around it. In f64, as eager folds them
+// ---- variance, two-pass: the mean first, then the squares around it. Computed in f64, as in eager mode
 
 Result<Types> variance_types(ShapeContext& shapes, const OpArgs& args, size_t results) {
   const TensorType& self = args.tensor(0);
@@ -58,7 +58,7 @@ Result<Types> variance_shape(ShapeContext& shapes, const OpArgs& args) {
   return variance_types(shapes, args, N);
 }
 
-// count - correction, not below 0: over too few elements the result is inf or NaN.
+// count - correction, not below 0: with too few elements the result is inf or NaN.
 Result<graph::Arg> degrees_of_freedom(Compose& c, const OpArgs& args, ExprId count) {
   const double correction = args.is_none(2) ? 1.0 : constant_number(args.graph(), args[2]).value();
   sym::ExprPool& pool = c.pool();
@@ -141,7 +141,7 @@ struct Norm {
   }
 };
 
-// ---- log(sum(exp(x))), shifted by the maximum; an infinite maximum would make inf - inf
+// ---- log(sum(exp(x))), shifted by the maximum; an infinite maximum would give inf - inf
 
 Result<Types> logsumexp_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
@@ -168,7 +168,7 @@ Result<Values> logsumexp_body(Compose& c, const OpArgs& args) {
   return Values{out};
 }
 
-// ---- an extreme along one dimension with its position
+// ---- an extreme along a dimension, with its position
 
 Result<Types> extreme_with_index_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);

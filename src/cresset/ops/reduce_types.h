@@ -1,23 +1,23 @@
-// What the shape and reduction rules of reductions share: which dimensions are folded, and the type that is left.
+// Shared code of the rules of reductions: the folded dimensions, and the resulting type.
 #pragma once
 
 #include "ops/op_def.h"
 
 namespace cresset::ops {
 
-// The dimensions that argument `dim` names (None: all; one; a list, where empty means all unless told otherwise),
-// wrapped, ascending. Fails on a dimension out of range or named twice.
+// The dimensions of argument `dim`, wrapped, ascending. None means all; a list is also accepted, and an empty list
+// means all unless `empty_means_all` is false. Fails on a dimension out of range or named twice.
 Result<std::vector<int64_t>> reduced_dims(ShapeContext& shapes, const graph::Arg& dim, size_t rank,
                                           bool empty_means_all = true);
-// The same for arguments that a shape rule accepted. A tensor without dimensions has none to fold.
+// The same for arguments accepted by a shape rule. A tensor without dimensions has no dimension to fold.
 std::vector<int64_t> reduced_dims(const graph::Graph& graph, const graph::Arg& dim, size_t rank,
                                   bool empty_means_all = true);
 
-// `self` with `dims` folded: row-major, as every ATen reduction's result.
+// `self` with `dims` folded: row-major, like every ATen reduction's result.
 graph::TensorType reduced_type(ShapeContext& shapes, const graph::TensorType& self, const std::vector<int64_t>& dims,
                                bool keepdim, DType dtype);
 
-// Demands at least one element in each of `dims`; guards.
+// Requires at least one element in each of `dims`; guards.
 bool require_elements(ShapeContext& shapes, const graph::TensorType& self, const std::vector<int64_t>& dims);
 
 // The product of the sizes of `dims`.

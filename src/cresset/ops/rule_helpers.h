@@ -1,4 +1,4 @@
-// Small things that many shape rules say.
+// Helpers of shape rules.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline graph::TensorType with_shape(const graph::TensorType& like, std::vector<s
   return {like.dtype, like.device, std::move(sizes), std::move(strides)};
 }
 
-// A row-major tensor of these sizes, dtype and device as `like`.
+// A row-major tensor of these sizes, with dtype and device of `like`.
 inline graph::TensorType contiguous_like(ShapeContext& shapes, const graph::TensorType& like,
                                          std::vector<sym::ExprId> sizes) {
   std::vector<sym::ExprId> strides = shapes.contiguous_strides(sizes);
@@ -31,21 +31,21 @@ inline graph::TensorType contiguous_like(ShapeContext& shapes, const graph::Tens
   return out;
 }
 
-// Of a tensor that is made with this memory format: eager takes no other rank.
+// Whether a tensor created with this memory format may have this rank. Eager mode requires the rank.
 inline bool has_rank_of(graph::MemoryFormat format, size_t rank) {
   return (format != graph::MemoryFormat::ChannelsLast || rank == 4) &&
          (format != graph::MemoryFormat::ChannelsLast3d || rank == 5);
 }
 
-// What eager writes into when it leaves a tensor as it is: a copy with the same strides and gaps, where no elements are
-// repeated.
+// The tensor to which eager mode writes when it leaves its argument unchanged: a copy with the same strides and gaps,
+// unless elements are repeated.
 inline graph::TensorType copy_to_write(ShapeContext& shapes, const graph::TensorType& self) {
   const bool repeats = std::any_of(self.strides.begin(), self.strides.end(),
                                    [&](sym::ExprId stride) { return shapes.pool().is_const(stride, 0); });
   return repeats ? with_shape(self, self.sizes, shapes.like_strides(self)) : self;
 }
 
-// Whether a size asks for what is left to infer, or kept: -1. Of an integer that the caller gave, a guard says so.
+// Whether a size is -1, which means "inferred" or "kept". For an integer given by the caller, a guard is recorded.
 inline bool is_minus_one(ShapeContext& shapes, sym::ExprId size) {
   sym::ExprPool& pool = shapes.pool();
   if (pool.is_const(size)) return pool.const_value(size) == -1;

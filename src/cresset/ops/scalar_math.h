@@ -1,4 +1,4 @@
-// Arithmetic on loop scalars written as arithmetic: a scalar with its builder. Operands of one operation share a dtype.
+// Arithmetic notation for loop scalars: a scalar with its builder. Operands of an operation share a dtype.
 #pragma once
 
 #include "base/dtype.h"

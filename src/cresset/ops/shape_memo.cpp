@@ -9,10 +9,11 @@ namespace {
 using graph::Arg;
 using sym::ExprId;
 
-// Writes arguments as words. Every part says its kind and its length first, so that no two argument lists are alike.
+// Writes arguments as words. Every part starts with its kind and its length, so different argument lists have different
+// words.
 class KeyWriter {
  public:
-  // meanings: filled beside the words, where it is asked for.
+  // meanings: filled beside the words, unless nullptr.
   KeyWriter(const graph::Graph& graph, std::vector<uint32_t>& out, std::vector<MemoMiss>* meanings = nullptr)
       : graph_(graph), out_(out), meanings_(meanings) {}
 
@@ -111,7 +112,7 @@ const ShapeMemo::Entry* ShapeMemo::find(const graph::Graph& graph, graph::OpId o
   return nullptr;
 }
 
-// The first word that differs says it.
+// The first differing word determines the reason.
 void ShapeMemo::note_miss(const graph::Graph& graph, const std::vector<Arg>& args) {
   MemoMiss why = MemoMiss::First;
   if (const auto last = last_.find(asked_[0]); last != last_.end()) {

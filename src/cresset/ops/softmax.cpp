@@ -1,4 +1,4 @@
-// Softmax and its logarithm. The results are row-major whatever the argument's strides, as in ATen.
+// Softmax and its logarithm. The results are row-major regardless of the argument's strides, as in ATen.
 #include <cmath>
 
 #include "ops/compose.h"
@@ -27,7 +27,7 @@ Result<Types> softmax_shape(ShapeContext& shapes, const OpArgs& args) {
   return softmax_type(shapes, args, args.tensor(0).dtype);
 }
 
-// What both share: x - max, exp of it, and the sum of that.
+// The shared parts: x - max, its exp, and the sum of the exp.
 struct Parts {
   ValueId greatest, shifted, powers, sum;
 };
@@ -55,7 +55,7 @@ Result<Values> log_softmax_body(Compose& c, const OpArgs& args) {
   return Values{c.cast(c.sub(p.shifted, c.unary("aten::log", p.sum)), dtype)};
 }
 
-// A row of nothing but -inf gives zeros, not NaN.
+// A row which contains only -inf gives zeros, not NaN.
 Result<Types> safe_softmax_shape(ShapeContext& shapes, const OpArgs& args) {
   return softmax_type(shapes, args, args.dtype(2).value_or(args.tensor(0).dtype));
 }

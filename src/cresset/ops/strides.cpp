@@ -16,18 +16,18 @@ using sym::ExprId;
 
 // ---- comparing strides
 //
-// Strides of a dense tensor, in whatever order, are products of sizes, each a multiple of the next smaller one, so
-// that which is greater is the same for all sizes above 1. Where a size is 1 the comparison may come out equal, but
-// then only the stride of a dimension of size 1 depends on it, which addresses nothing. So the order is read off at
-// sample points with all sizes above 1; a guard is recorded only when samples or hints disagree (free strides,
-// overlapping windows), because then the order truly depends on the values.
+// The strides of a dense tensor, in any order, are products of sizes, each a multiple of the next smaller stride. Their
+// order is therefore the same for all sizes above 1. Where a size is 1 two strides may be equal. Then only the stride
+// of a dimension of size 1 depends on the comparison, and this stride addresses nothing. The order is therefore
+// computed at sample points with all sizes above 1. A guard is recorded only when samples or hints disagree (free
+// strides, overlapping windows), because then the order really depends on the values.
 
 enum class Order : uint8_t { Less, Equal, Greater };
 
 Order order_of(double a, double b) { return a < b ? Order::Less : a > b ? Order::Greater : Order::Equal; }
 
-// Evaluates expressions at one sample point. A point where some size is below 2 is no sample of general sizes. Sums and
-// quotients hide sizes (h * w - h - w + 1 has h - 1 in it): where there are any, variables are scaled up.
+// Evaluates expressions at a sample point. A point with a size below 2 is not a sample of general sizes. Sums and
+// quotients hide sizes (h * w - h - w + 1 contains h - 1). If there are any, variables are scaled up.
 class Sample {
  public:
   Sample(const sym::ShapeEnv& env, uint64_t number) : env_(env), number_(number) {}
@@ -91,7 +91,7 @@ class Sample {
           out = std::max(out, b);
           break;
         default:
-          return 0;  // a relation is no stride
+          return 0;  // a relation is not a stride
       }
     }
     return out;
@@ -103,7 +103,7 @@ class Sample {
   bool degenerate_ = false, hidden_ = false;
 };
 
-// Whether only sizes of 1 can make the strides equal. Free strides can be equal to anything.
+// Whether the strides are equal only for sizes of 1. Free strides may equal any other stride.
 bool holds_in_general(sym::ShapeEnv& env, ExprId a, ExprId b, Order order) {
   const ExprId less = order == Order::Less ? a : b, greater = order == Order::Less ? b : a;
   if (order != Order::Equal && env.known_true(env.pool().le(less, greater))) return true;
@@ -111,8 +111,8 @@ bool holds_in_general(sym::ShapeEnv& env, ExprId a, ExprId b, Order order) {
   return sym::known_for_general_sizes(env, claim).value_or(false);
 }
 
-// Whether dimensions of `type` lead from one stride to the other: `inner` times the size of a dimension that has this
-// stride, and so on. Then `inner` is never the greater one.
+// Whether dimensions of `type` lead from one stride to the other: `inner` times the size of a dimension with this
+// stride, and so on. Then `inner` is never greater than `outer`.
 bool leads_to(sym::ShapeEnv& env, const TensorType& type, ExprId inner, ExprId outer) {
   std::vector<bool> used(type.rank());
   for (size_t step = 0; step < type.rank() && inner != outer; ++step) {
@@ -125,10 +125,10 @@ bool leads_to(sym::ShapeEnv& env, const TensorType& type, ExprId inner, ExprId o
   return inner == outer;
 }
 
-// `type`: whose strides they are, where that is known.
+// `type`: the tensor of both strides, if known.
 Order compare(ShapeContext& shapes, ExprId a, ExprId b, const TensorType* type = nullptr) {
   sym::ShapeEnv& env = shapes.env();
-  if (a == b || env.simplify(a) == env.simplify(b)) return Order::Equal;  // samples do not know of guards
+  if (a == b || env.simplify(a) == env.simplify(b)) return Order::Equal;  // samples ignore guards
   const Order first = Sample(env, 0).order(a, b);
   if (env.pool().is_const(a) && env.pool().is_const(b)) return first;
   bool agree = true;
@@ -151,7 +151,7 @@ bool known_one(sym::ShapeEnv& env, ExprId size) {
   return env.known_equal(size, env.pool().constant(1));
 }
 
-// The stride of `operand` along dimension `dim` of the broadcast shape; nullopt: broadcast, says nothing.
+// The stride of `operand` along dimension `dim` of the broadcast shape; nullopt: broadcast, without information.
 std::optional<ExprId> stride_along(sym::ShapeEnv& env, const TensorType& operand, const std::vector<ExprId>& sizes,
                                    size_t dim) {
   const size_t offset = sizes.size() - operand.rank();
@@ -162,7 +162,7 @@ std::optional<ExprId> stride_along(sym::ShapeEnv& env, const TensorType& operand
   return stride;
 }
 
-// Whether `inner`, now the more inner of the two, should lie outside `outer`: Greater. Equal: no operand can tell.
+// Whether `inner`, at present the inner dimension, should be outside `outer`: Greater. Equal: no operand decides.
 Order should_swap(ShapeContext& shapes, const std::vector<ExprId>& sizes,
                   const std::vector<const TensorType*>& operands, size_t inner, size_t outer) {
   sym::ShapeEnv& env = shapes.env();
@@ -173,8 +173,9 @@ Order should_swap(ShapeContext& shapes, const std::vector<ExprId>& sizes,
     if (!a || !b) continue;
     const Order order = compare(shapes, *a, *b, operand);
     if (order != Order::Equal) return order;
-    // Equal strides: the longer dimension goes outside. A dimension of size 1 can share its stride with another, which
-    // is then not told apart; two longer ones do where elements overlap (unfold by steps of 1).
+    // With equal strides the longer dimension goes outside. A dimension of size 1 can share its stride with another
+    // dimension, and then the order is irrelevant. Two longer dimensions share a stride where elements overlap (unfold
+    // by steps of 1).
     if (env.pool().is_const(sizes[inner]) && env.pool().is_const(sizes[outer])) {
       if (env.pool().const_value(sizes[inner]) > env.pool().const_value(sizes[outer])) return Order::Greater;
       continue;
@@ -191,8 +192,8 @@ std::vector<size_t> stride_order(ShapeContext& shapes, const std::vector<ExprId>
                                  const std::vector<const TensorType*>& operands) {
   std::vector<size_t> order(sizes.size());
   std::iota(order.rbegin(), order.rend(), size_t{0});
-  // Insertion sort that steps over dimensions it cannot compare: the result for ambiguous inputs is part of ATen's
-  // observable behaviour, so the algorithm is fixed.
+  // An insertion sort which skips incomparable dimensions. The result for ambiguous inputs is part of ATen's observable
+  // behaviour, so the algorithm is fixed.
   for (size_t i = 1; i < order.size(); ++i) {
     size_t at = i;
     for (size_t j = i; j-- > 0;) {
@@ -263,7 +264,7 @@ std::vector<ExprId> ShapeContext::strides_for(MemoryFormat format, const std::ve
 
 namespace {
 
-// What TensorIterator's fast set-up would give: all operands of one shape and one layout.
+// The result of TensorIterator's fast set-up, for operands with equal shape and layout.
 std::optional<std::vector<ExprId>> same_layout_strides(ShapeContext& shapes, const std::vector<ExprId>& sizes,
                                                        const std::vector<const TensorType*>& operands) {
   bool contiguous = true, channels_last = true, same_strides = true;
@@ -287,7 +288,7 @@ std::vector<ExprId> ShapeContext::pointwise_strides(const std::vector<ExprId>& s
                                                     const std::vector<const TensorType*>& operands) {
   if (sizes.size() < 2 || operands.empty()) return contiguous_strides(sizes);
   if (auto strides = same_layout_strides(*this, sizes, operands)) return *std::move(strides);
-  // Operands that are each laid out row-major agree on that order.
+  // Operands which are all row-major agree on this order.
   const bool row_major = std::all_of(operands.begin(), operands.end(), [&](const TensorType* operand) {
     return operand == nullptr || operand->strides == contiguous_strides(operand->sizes);
   });
@@ -314,7 +315,7 @@ MemoryFormat ShapeContext::suggest_format(const TensorType& type) {
     if (pool().is_const(type.sizes[dim], 0)) return MemoryFormat::Contiguous;
     const bool is_first = dim == dims.front();  // no stride is less than 0
     if (!is_first && compare(*this, type.strides[dim], least) == Order::Less) return MemoryFormat::Contiguous;
-    // One pixel of one channel: every layout fits, and row-major is the default.
+    // A single pixel of a single channel: every layout fits, and row-major is the default.
     if (dim == 0 && least == type.strides[1]) return MemoryFormat::Contiguous;
     least = type.strides[dim];
     if (!known_one(env(), type.sizes[dim])) least = pool().mul(least, type.sizes[dim]);

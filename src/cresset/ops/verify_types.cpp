@@ -28,7 +28,7 @@ std::string verify_types(graph::Graph& graph, DType default_dtype) {
     if (def == nullptr || def->shape == nullptr) continue;
     ShapeContext shapes(graph, name_of(*def));
     shapes.default_dtype = default_dtype;
-    // A node that the rule does not cover was captured by the generic rule.
+    // A node without coverage by the rule was captured by the generic rule.
     const Result<Types> types = def->shape(shapes, OpArgs(graph, node.args));
     if (!types.ok()) continue;
     if (types->size() != node.results.size())

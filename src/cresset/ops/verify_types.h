@@ -1,5 +1,4 @@
-// Whether the types in a graph are those that the operators' shape rules give: the part of graph::verify that needs
-// rules.
+// Compares the types in a graph with the operators' shape rules. This part of graph::verify needs the rules.
 #pragma once
 
 #include <string>
@@ -8,8 +7,9 @@
 
 namespace cresset::ops {
 
-// Empty when each node with a native rule has results of the dtype, rank and (provably) sizes that the rule says, else
-// the first violation, for people. Strides are not compared: decompositions take over those of what they replace.
+// Returns an empty string when the results of each node with a native rule have the rule's dtype, rank and (provably)
+// sizes. Otherwise returns a description of the first violation. Strides are not compared, since decompositions keep
+// the strides of the replaced values.
 std::string verify_types(graph::Graph& graph, DType default_dtype = DType::F32);
 
 }  // namespace cresset::ops

@@ -1,5 +1,5 @@
-// Views that rearrange whole dimensions: view, permute, expand, squeeze and their kin. What eager would raise for is
-// InvalidArguments; strides are eager's.
+// Views which rearrange whole dimensions: view, permute, expand, squeeze and similar operators. InvalidArguments means
+// that eager mode would raise; strides are eager mode's.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 #include "ops/view_groups.h"
@@ -28,7 +28,7 @@ Index view_index(ElementContext& context, const OpArgs& args, size_t result, con
   return reshape_index(context.env(), args.tensor(0).sizes, context.result_type(result).sizes, index);
 }
 
-// The caller worked the strides out already.
+// The caller already computed the strides.
 Result<Types> reshape_alias_shape(ShapeContext&, const OpArgs& args) {
   return one(with_shape(args.tensor(0), args.integers(1), args.integers(2)));
 }
@@ -106,7 +106,7 @@ struct Dim {
   ExprId size, stride;
 };
 
-// One dimension of the result. A guard that keeps the size is preferred to one that pins it to 1.
+// A dimension of the result. A guard which keeps the size is preferred to a guard which specializes it to 1.
 Result<Dim> expand_dim(ShapeContext& shapes, Dim old, ExprId target) {
   ExprPool& pool = shapes.pool();
   const ExprId zero = pool.constant(0), one_size = pool.constant(1);
@@ -174,7 +174,7 @@ Index unsqueeze_view(ElementContext&, const OpArgs& args, size_t, const Index& i
   return out;
 }
 
-// Which dimensions the call names: all when it names none.
+// The dimensions named in the call; all if none is named.
 Result<std::vector<bool>> named_dims(ShapeContext& shapes, const OpArgs& args) {
   const size_t rank = args.tensor(0).rank();
   if (args.count() < 2) return std::vector<bool>(rank, true);
@@ -209,7 +209,8 @@ Result<Types> squeeze_shape(ShapeContext& shapes, const OpArgs& args) {
 }
 
 Index squeeze_view(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
-  // Squeezed dimensions are exactly named dimensions known to be 1; a row-major walk past them is a reshape.
+  // Squeezed dimensions are exactly the named dimensions known to be 1, so skipping them in row-major order is a
+  // reshape.
   return reshape_index(context.env(), args.tensor(0).sizes, context.result_type(result).sizes, index);
 }
 

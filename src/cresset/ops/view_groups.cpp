@@ -14,7 +14,7 @@ using sym::TermList;
 
 namespace {
 
-// A monomial order that multiplication respects: at the first atom that differs the smaller id is the greater monomial.
+// A monomial order compatible with multiplication: at the first differing atom, the smaller id is the greater monomial.
 bool greater_monomial(const ExprPool& pool, const ExprId& a, const ExprId& b) {
   const std::span<const ExprId> fa = pool.factors(a), fb = pool.factors(b);
   for (size_t i = 0; i < std::min(fa.size(), fb.size()); ++i)
@@ -78,7 +78,7 @@ std::vector<size_t> wide_dims(ShapeEnv& env, const Sizes& sizes, const SizeEqual
   return out;
 }
 
-// products[k]: of the sizes of dims[k..]; products[dims.size()] is 1.
+// products[k]: the product of the sizes of dims[k..]; products[dims.size()] is 1.
 Sizes suffix_products(ShapeEnv& env, const Sizes& sizes, const std::vector<size_t>& dims) {
   Sizes out(dims.size() + 1, env.pool().constant(1));
   for (size_t k = dims.size(); k-- > 0;) out[k] = env.pool().mul(sizes[dims[k]], out[k + 1]);
@@ -134,7 +134,7 @@ Index reshape_index(ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_size
     for (const size_t dim : group.new_dims) position = pool.add(pool.mul(position, new_sizes[dim]), index[dim]);
     Sizes sizes;
     for (const size_t dim : group.old_dims) sizes.push_back(old_sizes[dim]);
-    // An element has a place only where no size is 0.
+    // An element has a position only if no size is 0.
     const Index parts = delinearize(env, env.simplify_address(position), sizes);
     for (size_t k = 0; k < parts.size(); ++k) out[group.old_dims[k]] = parts[k];
   }
@@ -143,8 +143,9 @@ Index reshape_index(ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_size
 
 namespace {
 
-// Of a dimension that is asked for in blocks (h // k of them, beside k): that they are whole ones. The number of
-// elements says so too, but only of all dimensions together: loops, and sizes that are divided later, ask about each.
+// If a dimension is requested in blocks (h // k of them, beside k), requires that k divides h. The total number of
+// elements implies this only for all dimensions together. Loops, and later divisions of sizes, need it for each
+// dimension.
 void require_whole_blocks(ShapeContext& shapes, ExprId numel, const Sizes& requested, const Sizes& old_sizes) {
   ExprPool& pool = shapes.pool();
   if (shapes.env().hint_or(numel, 0) == 0) return;
@@ -199,7 +200,7 @@ Result<Sizes> infer_sizes(ShapeContext& shapes, const Sizes& requested, const Si
 
 namespace {
 
-// The dimensions of a group must lie in memory as one dimension does.
+// The dimensions of a group must lie in memory like a single dimension.
 bool mergeable(ShapeContext& shapes, const graph::TensorType& type, const std::vector<size_t>& dims) {
   ExprPool& pool = shapes.pool();
   for (size_t k = dims.size(); k-- > 1;) {
@@ -221,7 +222,7 @@ std::optional<Sizes> group_strides(ShapeContext& shapes, const graph::TensorType
       stride = pool.mul(stride, sizes[group.new_dims[k]]);
     }
   }
-  // A dimension of size 1 steps over what lies to its right.
+  // The stride of a dimension of size 1 skips the dimensions to its right.
   ExprId next = type.rank() == 0 ? pool.constant(1) : type.strides.back();
   for (size_t i = sizes.size(); i-- > 0;) {
     if (!strides[i].valid()) strides[i] = next;
@@ -234,21 +235,22 @@ std::optional<Sizes> group_strides(ShapeContext& shapes, const graph::TensorType
 
 Result<Sizes> view_strides(ShapeContext& shapes, const graph::TensorType& type, const Sizes& sizes) {
   const bool contiguous = shapes.is_contiguous(type);
-  // With other strides over dimensions of size 1 these pass on to new ones, by which a convolution knows its layout.
+  // With different strides at dimensions of size 1, these strides carry over to new dimensions of size 1. A convolution
+  // derives its layout from them.
   if (contiguous && type.strides == shapes.contiguous_strides(type.sizes)) return shapes.contiguous_strides(sizes);
   ShapeEnv& env = shapes.env();
   const auto proved = [&](ExprId a, ExprId b) { return a == b || env.known_equal(a, b); };
   if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, proved)) return *std::move(strides);
   if (contiguous) return shapes.contiguous_strides(sizes);
-  // Sizes that merely happen to be equal may still line up; then the view holds for those only.
+  // Sizes which are equal only in this call may still match; then the view is valid for equal sizes only.
   const auto happens = [&](ExprId a, ExprId b) {
     const std::optional<int64_t> ha = env.hint(a), hb = env.hint(b);
     return ha && hb && *ha == *hb && shapes.require_equal(a, b);
   };
   if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, happens)) return *std::move(strides);
-  // So may those that happen to be 1, over which no stride is taken.
+  // Sizes which are 1 only in this call may also match, since no stride applies to them.
   if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, happens, happens)) return *std::move(strides);
-  // Where there is no element, any do.
+  // Without elements every stride is valid.
   const ExprId count = graph::numel(shapes.pool(), type.sizes);
   if (env.hint(count) == 0 && shapes.require_equal(count, shapes.pool().constant(0)))
     return shapes.contiguous_strides(sizes);

@@ -1,4 +1,4 @@
-// Arithmetic on lists of sizes: what reshaping needs to know about the correspondence of old and new dimensions.
+// Arithmetic on lists of sizes: the correspondence of old and new dimensions in a reshape.
 #pragma once
 
 #include <functional>
@@ -11,39 +11,39 @@
 
 namespace cresset::ops {
 
-// a / b as a polynomial when the division leaves no remainder; b is taken to be non-zero.
+// Returns a / b as a polynomial when the division leaves no remainder; assumes that b is non-zero.
 std::optional<sym::ExprId> divide_exactly(sym::ExprPool& pool, sym::ExprId a, sym::ExprId b);
 
-// True for a dimension that is proved to have size 1.
+// True for a dimension proved to have size 1.
 bool is_one(sym::ShapeEnv& env, sym::ExprId size);
-// Whether a dimension of an operand, which may be broadcast, is read at 0 instead of the index. A size that is
-// computed, and is 1, was told to be 1 when the shape rule met it; where more is known of its parts since then, that
-// may no longer be proved. It is asked again, unless the index is known to lie inside.
+// Whether a dimension of an operand is broadcast, and read at 0 instead of the index. A computed size of 1 was guarded
+// to be 1 by the shape rule. More facts learned since then may make the proof fail. In this case the condition is
+// guarded again, unless the index provably lies inside.
 bool is_broadcast(sym::ShapeEnv& env, sym::ExprId size, sym::ExprId index);
 
-// Dimensions old_dims of one shape hold the same elements as new_dims of another: the finest such pairs, in order.
-// Dimensions of size 1 belong to no group.
+// Dimensions old_dims of one shape contain the same elements as new_dims of another shape: the finest pairs of this
+// kind, in order. Dimensions of size 1 belong to no group.
 struct DimGroup {
   std::vector<size_t> old_dims, new_dims;  // ascending, never empty
 };
 
-// Splits two shapes of equal element counts into groups. Boundaries lie where `equal` says that the products of the
-// sizes to the right agree; the outermost boundary is taken for granted. Sizes known to be 1 belong to no group, nor do
-// those that `equal_to_one`, where given, finds equal to 1.
+// Splits two shapes of equal element counts into groups. A boundary exists where `equal` accepts the products of the
+// sizes to the right; the outermost boundary is assumed. Sizes known to be 1 belong to no group, and neither do sizes
+// for which `equal_to_one` returns true.
 using SizeEquality = std::function<bool(sym::ExprId, sym::ExprId)>;
 std::vector<DimGroup> match_dims(sym::ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_sizes,
                                  const SizeEquality& equal, const SizeEquality& equal_to_one = nullptr);
 
-// Where the element `index` of a row-major reinterpretation from old_sizes to new_sizes lies in the old shape.
+// The old index of the element `index` in a row-major reinterpretation from old_sizes to new_sizes.
 Index reshape_index(sym::ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_sizes, const Index& index);
 
 // The index of the element at row-major position `position` of a tensor of these sizes.
 Index delinearize(sym::ShapeEnv& env, sym::ExprId position, const Sizes& sizes);
 
-// The sizes that view() and reshape() are given, a single -1 worked out and the element count checked.
+// Resolves the sizes given to view() and reshape(): infers a single -1 and checks the element count.
 Result<Sizes> infer_sizes(ShapeContext& shapes, const Sizes& requested, const Sizes& old_sizes);
 
-// The strides that let `sizes` describe the elements of `type` without moving them; InvalidArguments when none do.
+// The strides with which `sizes` describe the elements of `type` without a copy; InvalidArguments when there are none.
 Result<Sizes> view_strides(ShapeContext& shapes, const graph::TensorType& type, const Sizes& sizes);
 
 }  // namespace cresset::ops

@@ -1,6 +1,6 @@
-// Views that cut: slice, select, split, unbind, diagonal, unfold, as_strided. Bounds are clamped as eager clamps them,
-// by a guard where hints can decide (sizes then stay simple), by min and max where only data can, and where a program
-// cuts at a number (x[:, :512], x[:, -512:]): shorter and longer inputs are both what it is for.
+// Views which cut: slice, select, split, unbind, diagonal, unfold, as_strided. Bounds are clamped as in eager mode. If
+// hints can decide, a guard selects the clamp and sizes stay simple. Data-dependent bounds use min and max. So do cuts
+// at a number (x[:, :512], x[:, -512:]), since the program expects shorter and longer inputs.
 #include "ops/view_slice.h"
 
 #include <algorithm>
@@ -34,20 +34,20 @@ namespace {
 
 constexpr int64_t kEnd = INT64_MAX;
 
-// Decided by facts or hints, guarded; nullopt when only data can tell.
+// Decides by facts or by guarded hints; nullopt for a data-dependent condition.
 std::optional<bool> decide_if_backed(ShapeContext& shapes, ExprId condition) {
   if (std::optional<bool> known = shapes.env().statically_known(condition)) return known;
   if (!shapes.env().hint(condition)) return std::nullopt;
   return shapes.decide(condition);
 }
 
-// A number that keeps some elements of each input that has any, and all of those that have few. Others (x[1:], x[:-1])
-// keep nothing of what they do not fit, which is no case to be ready for.
+// Whether a constant bound keeps some elements of every non-empty input, and all elements of short inputs. Other bounds
+// (x[1:], x[:-1]) keep nothing of inputs which are too short; generality for these is not useful.
 bool cuts_at_number(const ExprPool& pool, ExprId bound, bool is_start) {
   return pool.is_const(bound) && (is_start ? pool.const_value(bound) <= -2 : pool.const_value(bound) >= 2);
 }
 
-// A bound counted from the end when negative, then clamped to [least, size].
+// Resolves a bound: a negative bound counts from the end, and the result is clamped to [least, size].
 ExprId clamp_bound(ShapeContext& shapes, ExprId bound, ExprId least, ExprId size, bool is_start) {
   ExprPool& pool = shapes.pool();
   if (pool.is_const(bound, kEnd) || bound == size) return size;
@@ -88,7 +88,7 @@ Result<SliceBounds> slice_bounds(ShapeContext& shapes, const OpArgs& args, ExprI
   return SliceBounds{start, length, step};
 }
 
-// Elements exist only where the bounds were in range, so that no upper clamp is needed here.
+// Elements exist only where the bounds were in range, so no upper clamp is needed here.
 ExprId slice_start(sym::ShapeEnv& env, const OpArgs& args, ExprId size, size_t start_arg) {
   ExprPool& pool = env.pool();
   const ExprId zero = pool.constant(0);
@@ -134,7 +134,7 @@ Result<Types> select_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), out.rank()));
   ExprPool& pool = shapes.pool();
   const ExprId size = out.sizes[size_t(dim)], index = args.integer(2);
-  decide_if_backed(shapes, pool.lt(index, pool.constant(0)));  // of data: counted from either end
+  decide_if_backed(shapes, pool.lt(index, pool.constant(0)));  // a data-dependent index counts from either end
   if (!shapes.require(pool.le(pool.neg(size), index)) || !shapes.require(pool.lt(index, size)))
     return shapes.invalid("the index is out of range");
   out.sizes.erase(out.sizes.begin() + std::ptrdiff_t(dim));
@@ -183,7 +183,7 @@ Result<Types> split_shape(ShapeContext& shapes, const OpArgs& args) {
     if (!shapes.require_equal(size, part)) return shapes.invalid("a split size of 0 needs a dimension of size 0");
     return one(self);
   }
-  // How many parts there are must be known; how large they are need not be.
+  // The number of parts must be known, but not their sizes.
   const int64_t count = std::max<int64_t>(1, shapes.constant(shapes.env().simplify(pool.ceil_div(size, part))));
   Types out(size_t(count), self);
   for (TensorType& type : out) type.sizes[size_t(dim)] = part;
@@ -299,7 +299,7 @@ Result<Types> as_strided_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(args.tensor(0), args.integers(1), args.integers(2)));
 }
 
-// The dimensions of a dense tensor from the outermost in memory; row-major when that cannot be told.
+// The dimensions of a dense tensor from the outermost in memory; row-major when the order is unknown.
 std::vector<size_t> memory_order(sym::ShapeEnv& env, const TensorType& type) {
   std::vector<size_t> order(type.rank());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -318,7 +318,7 @@ std::vector<size_t> memory_order(sym::ShapeEnv& env, const TensorType& type) {
   return {found.rbegin(), found.rend()};
 }
 
-// Right for an argument that fills its memory, in whatever order of dimensions, and starts at its first element.
+// Correct for an argument which fills its memory, in any order of dimensions, and starts at its first element.
 Index as_strided_view(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const TensorType& self = args.tensor(0);
   ExprPool& pool = context.pool();

@@ -52,7 +52,8 @@ class Absence {
   }
 
  private:
-  // What it gives of a missing gradient is missing: not so of positions, or where only the size is looked at.
+  // Whether a missing gradient makes the results missing too. This is not the case for positions, nor for operators
+  // which use only sizes.
   bool vanishes(const Node& node) const {
     static constexpr std::array<std::string_view, 5> kOfSizes = {"aten::ones_like", "aten::full_like", "aten::new_ones",
                                                                  "aten::new_full", "aten::fill"};
@@ -63,7 +64,7 @@ class Absence {
                        [&](ValueId v) { return category(graph_.type(v).dtype) >= DTypeCategory::Float; });
   }
 
-  // A sum of which one term is missing is the other one.
+  // A sum with one missing term is replaced by the other term.
   bool drop_term(const Node& node) {
     static const graph::OpId add = graph::op_id("aten::add.Tensor");
     if (node.op != add) return false;
@@ -106,7 +107,7 @@ class Absence {
 
   Graph& graph_;
   std::vector<NodeId> order_;
-  std::unordered_set<ValueId> absent_, given_;  // made of missing tangents alone; of others
+  std::unordered_set<ValueId> absent_, given_;  // computed from missing tangents alone; from present tangents
   std::unordered_map<ValueId, ValueId> zeros_;
   Replacements replacements_;
 };
@@ -116,7 +117,7 @@ class Absence {
 std::vector<bool> without_tangents(Graph& graph, std::vector<NodeId>& order, std::vector<ValueId>& outputs,
                                    std::span<const ValueId> tangents, const std::vector<bool>& given) {
   Absence absence(graph, tangents, given);
-  const std::vector<NodeId> before = order;  // which may be the graph's own, and grow
+  const std::vector<NodeId> before = order;  // a copy, since `order` may be the graph's own order and grow
   for (const NodeId id : before) absence.visit(id);
   return absence.finish(order, outputs);
 }

@@ -1,7 +1,7 @@
-// Image networks are computed with channels last: the libraries' convolutions are faster on it (up to 4x), and a
-// conversion at the entry is paid once. Only values inside the graph change their strides; what leaves keeps eager's.
-// A single convolution between values that keep their strides is left as it is: two conversions may cost more than they
-// bring, and whether they do is measured where it is called (bridge/aten_call_conv.cpp).
+// Image networks are computed in channels-last format. The libraries' convolutions are up to 4x faster in it, and a
+// conversion at the entry is paid once. Only values inside the graph change their strides; outputs keep eager mode's
+// strides. A single convolution between values which keep their strides is not converted, since two conversions may
+// cost more than they save. Whether they save is measured at the call (bridge/aten_call_conv.cpp).
 #include <algorithm>
 
 #include "base/check.h"
@@ -44,11 +44,11 @@ class ChannelsLast {
   }
 
  private:
-  // What follows from one conversion; conversions whose consequences meet are one group.
+  // The consequences of a conversion. Conversions whose consequences meet form a group.
   struct Group {
-    size_t joined;  // the group that it became part of, or itself
+    size_t joined;  // the group which absorbed this group, or itself
     int convolutions = 0;
-    bool leaves = false;  // memory that is pinned is computed from it
+    bool leaves = false;  // pinned memory is computed from it
   };
   struct Conversion {
     NodeId convolution;
@@ -100,7 +100,7 @@ class ChannelsLast {
     return a;
   }
 
-  // Of a node that reads changed values.
+  // The group of a node which reads changed values.
   Group& group_of(const graph::Node& node) {
     std::optional<size_t> group;
     Graph::for_each_value(node.args, [&](ValueId v) {
@@ -134,8 +134,8 @@ class ChannelsLast {
     return found;
   }
 
-  // The strides that eager would give now. A rule that refuses the new strides (a view that cannot be taken of them)
-  // leaves the result as it was: what it means does not depend on strides.
+  // Sets the strides which eager mode would give now. If a rule refuses the new strides (a view is impossible), the
+  // result keeps its strides; its meaning does not depend on them.
   void restride(NodeId id) {
     const graph::Node& node = graph_.node(id);
     Group& group = group_of(node);
@@ -157,7 +157,8 @@ class ChannelsLast {
     }
   }
 
-  // Empty where the rule refuses. Layers repeat, and comparing strides of mixed layouts takes proofs.
+  // Returns an empty list where the rule refuses. The memo pays because layers repeat, and comparing strides of mixed
+  // layouts takes proofs.
   const ops::Types& types_of(const ops::OpDef& def, const graph::Node& node) {
     if (const ops::ShapeMemo::Entry* known = memo_.find(graph_, node.op, node.args)) return known->types;
     ops::ShapeContext shapes(graph_, ops::name_of(def), ops::ShapeContext::Demands::KnownOnly);
@@ -167,8 +168,8 @@ class ChannelsLast {
   }
 
   Graph& graph_;
-  std::unordered_set<ValueId> pinned_;           // memory that the caller gets, or whose order is seen
-  std::unordered_map<ValueId, size_t> changed_;  // not the strides that eager gives; with their groups
+  std::unordered_set<ValueId> pinned_;           // memory given to the caller, or whose order is visible
+  std::unordered_map<ValueId, size_t> changed_;  // values whose strides differ from eager mode's, with their groups
   std::unordered_map<ValueId, ValueId> converted_;
   std::vector<Group> groups_;
   std::vector<Conversion> conversions_;

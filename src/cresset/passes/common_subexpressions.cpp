@@ -26,7 +26,7 @@ struct HashArg {
   template <class T>
   size_t operator()(const T&) const {
     return 6;
-  }  // rare kinds: equality tells them apart
+  }  // rare kinds: equality distinguishes them
 };
 
 size_t hash_of(const graph::Node& node) {

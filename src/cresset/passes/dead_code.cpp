@@ -7,7 +7,7 @@ namespace cresset::passes {
 
 namespace {
 
-// Only the first result is used: an operator that makes no others takes the place of one that has such.
+// If only the first result is used, replaces the operator by a variant which computes only this result.
 bool leave_first_alone(Graph& graph, NodeId id, const std::vector<bool>& live) {
   graph::Node& node = graph.node(id);
   if (node.results.size() < 2 || node.through_aten) return false;
@@ -34,7 +34,7 @@ bool dead_code(Graph& graph) {
     const bool used = std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return live[v.index]; });
     if (!used && !has_effects(node)) {
       if (!node.caught) continue;
-      node.through_aten = true;  // no kernel of ours says what is wrong with results that it need not make
+      node.through_aten = true;  // no generated kernel raises the operator's error for unused results
     }
     Graph::for_each_value(node.args, [&](const ValueId& v) { live[v.index] = true; });
     replaced |= leave_first_alone(graph, *it, live);

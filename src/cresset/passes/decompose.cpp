@@ -4,7 +4,7 @@
 
 namespace cresset::passes {
 
-// Depth first: what a decomposition appended is decomposed before the next node, in its place.
+// Depth first: the nodes appended by a decomposition are decomposed in its place, before the next node.
 bool decompose(Graph& graph) {
   Replacements replacements;
   std::vector<NodeId> pending(graph.order.rbegin(), graph.order.rend()), done;

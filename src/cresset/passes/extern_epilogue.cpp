@@ -1,6 +1,6 @@
-// An activation right behind a matrix product or convolution joins the call: libraries apply it while the result is
-// still in registers. Only where the activation's result must be stored anyway, for another call or for the caller:
-// a kernel that reads it would compute it on the way, for nothing.
+// An activation directly after a matrix product or convolution joins the call as an epilogue: libraries apply it while
+// the result is still in registers. This applies only where the activation's result must be stored anyway, for another
+// call or for the caller. A kernel which reads the result would compute the activation at no cost.
 #include <algorithm>
 #include <array>
 
@@ -26,7 +26,7 @@ constexpr std::array<Activation, 6> kActivations = {{
     {"aten::hardsigmoid", "hardsigmoid"},
 }};
 
-// The epilogue's name for a node that is an activation; empty when it is none.
+// Returns the epilogue's name for an activation node, else an empty string.
 std::string_view epilogue_of(const graph::Node& node) {
   const std::string_view name = graph::op_name(node.op);
   if (name == "aten::gelu") return std::get<std::string>(node.args[1]) == "tanh" ? "gelu_tanh" : "gelu";
@@ -59,7 +59,7 @@ class ExternEpilogue {
     return node.op == view || node.op == unsafe_view;
   }
 
-  // Every reader, through views, is a call that takes its arguments in memory.
+  // Whether every reader, through views, is a call which takes its arguments in memory.
   bool stored_anyway(ValueId v) const {
     for (const NodeId user : users_[v.index]) {
       const graph::Node& node = graph_.node(user);
@@ -73,7 +73,7 @@ class ExternEpilogue {
     return true;
   }
 
-  // `v`, seen through reshapes that nobody else reads, is the result of a product or convolution.
+  // Fuses if `v` is the result of a product or convolution, through reshapes without other readers.
   bool fuse_into_producer(ValueId v, std::string_view post) {
     while (users_[v.index].size() == 1 && !leaves_[v.index] && graph_.value(v).node.valid()) {
       graph::Node& producer = graph_.node(graph_.value(v).node);

@@ -18,7 +18,7 @@ bool is_full(const Graph& graph, ValueId v, graph::OpId full) {
   return value.node.valid() && graph.node(value.node).op == full;
 }
 
-// The fill value as a cast to `dtype` gives it; nullopt when the cast depends on rounding that only a kernel does.
+// Returns the fill value cast to `dtype`, or nullopt when the cast depends on rounding done only by kernels.
 std::optional<Arg> cast_fill(const Graph& graph, const Arg& fill, DType dtype) {
   if (const auto* e = std::get_if<sym::ExprId>(&fill)) {
     if (dtype == DType::Bool) return std::nullopt;
@@ -36,7 +36,8 @@ std::optional<Arg> cast_fill(const Graph& graph, const Arg& fill, DType dtype) {
 
 }  // namespace
 
-// A view or a cast of a filled tensor is a filled tensor. Arithmetic on them needs nothing: kernels fold scalars.
+// A view or a cast of a filled tensor is a filled tensor. Arithmetic on filled tensors needs no rule: kernels fold
+// scalars.
 bool fold_constants(Graph& graph) {
   const graph::OpId full = graph::op_id("aten::full"), cast = graph::op_id("aten::_to_copy");
   const ops::OpDef* full_def = ops::find(full);
@@ -58,7 +59,7 @@ bool fold_constants(Graph& graph) {
       const Arg& given = graph.node(graph.value(std::get<ValueId>(node.args[0])).node).args[kFillValue];
       fill = views ? std::optional<Arg>(given) : cast_fill(graph, given, type.dtype);
     }
-    // Eager's strides of an output are what a view gives, which a fresh tensor would not have.
+    // A view has eager mode's strides of an output; a fresh tensor would have other strides.
     if (!fill || type.strides != graph::contiguous_strides(graph.pool(), type.sizes)) {
       graph.order.push_back(id);
       continue;

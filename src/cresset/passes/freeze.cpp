@@ -10,15 +10,15 @@
 namespace cresset::passes {
 namespace {
 
-// A pointwise result so much larger than what it is made of is computed again where it is read: a mask of a sequence's
-// positions is cheaper made than loaded.
+// A pointwise result larger than its inputs by this factor is computed again where it is read. A mask of a sequence's
+// positions is cheaper to compute than to load.
 constexpr int64_t kMostGrowth = 4;
 
 class Split {
  public:
   Split(Graph& graph, const std::vector<bool>& fixed) : graph_(graph), unchanging_(graph, fixed) {
     const auto pin = [&](ValueId v) { pinned_.insert(memory_of(graph, v)); };
-    for (const ValueId v : graph.outputs) pin(v);  // the caller gets memory of its own
+    for (const ValueId v : graph.outputs) pin(v);  // the caller gets separate memory
     for (const graph::Mutation& m : graph.mutations) pin(m.value);
   }
 
@@ -40,7 +40,7 @@ class Split {
     Graph::for_each_value(graph_.node(id).args, [&](ValueId v) { need(v); });
   }
 
-  // `v` is read by what is left.
+  // Called when a remaining node reads `v`.
   void need(ValueId v) {
     if (!unchanging_.contains(v) || !graph_.value(v).node.valid() || !needed_.insert(v).second) return;
     if (stays(v))
@@ -59,7 +59,7 @@ class Split {
            pool.const_value(graph::numel(graph_.pool(), graph_.type(v).sizes)) > kMostGrowth * read;
   }
 
-  // What the held values are computed by.
+  // Copies the nodes which compute the held values.
   std::unique_ptr<Graph> copy() const {
     auto apart = std::make_unique<Graph>(graph_.env_ptr());
     std::unordered_map<ValueId, ValueId> copies;
@@ -88,7 +88,7 @@ class Split {
     return apart;
   }
 
-  // The held values as constants.
+  // Replaces the held values by constants.
   void hold() {
     Replacements replacements;
     for (const ValueId v : held_)

@@ -1,6 +1,6 @@
-// What a program computes from its weights alone is the same at every call, as long as they are. Where that may be
-// taken for granted (driver::Options::freeze), it is computed by a program of its own, once. `fixed` says which of
-// Graph::constants keep their contents, by position.
+// Values which a program computes from its weights alone are equal at every call while the weights are unchanged. Where
+// this can be assumed (driver::Options::freeze), a separate program computes them once. `fixed` says, by position,
+// which of Graph::constants keep their contents.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace cresset::passes {
 
-// Unchanging factors and summands of the columns of a product, or of a convolution's channels, become part of its
-// weight and bias: batch norm in inference, layer scale, a bias that is added apart. A graph of primitives.
+// Folds unchanging factors and summands of a product's columns, or of a convolution's channels, into its weight and
+// bias: batch norm in inference, layer scale, a bias added separately. Expects a graph of primitives.
 bool scale_weights(graph::Graph& graph, const std::vector<bool>& fixed);
 
-// Takes what is unchanging and worth keeping out of the graph. A graph of the same constants, whose outputs are, in
-// order, constants of `graph` behind those that it had. nullptr: there is nothing.
+// Moves unchanging values worth keeping to a new graph with the same constants. Its outputs become, in order,
+// additional constants at the end of `graph`'s constants. Returns nullptr when no value qualifies.
 std::unique_ptr<graph::Graph> split_unchanging(graph::Graph& graph, const std::vector<bool>& fixed);
 
-// All of it, on a graph as it is captured.
+// The whole pass, on a captured graph.
 std::unique_ptr<graph::Graph> freeze(graph::Graph& graph, const std::vector<bool>& fixed,
                                      const driver::Options& options);
 

@@ -24,7 +24,7 @@ class Network {
     edges_.push_back({from, 0});
   }
 
-  // What can still reach the sink once all flow that there can be has been sent.
+  // Returns the vertices which can still reach the sink after the maximum flow was sent.
   std::vector<bool> sink_side(uint32_t source, uint32_t sink) {
     while (find_levels(source, sink)) {
       next_.assign(first_.size(), 0);
@@ -35,7 +35,7 @@ class Network {
     std::queue<uint32_t> left({sink});
     reaches[sink] = true;
     for (; !left.empty(); left.pop())
-      for (const uint32_t e : first_[left.front()])  // its twin leads here
+      for (const uint32_t e : first_[left.front()])  // the twin of edge e leads to this vertex
         if (edges_[e ^ 1].capacity > 0 && !reaches[edges_[e].to]) {
           reaches[edges_[e].to] = true;
           left.push(edges_[e].to);
@@ -62,7 +62,7 @@ class Network {
     return level_[sink] >= 0;
   }
 
-  // Along one path of rising levels; without recursion, for chains of pointwise operators may be long.
+  // Sends flow along a path of rising levels. No recursion, since chains of pointwise operators may be long.
   int64_t send(uint32_t source, uint32_t sink) {
     std::vector<uint32_t> path;
     uint32_t at = source;
@@ -92,13 +92,13 @@ class Network {
     return amount;
   }
 
-  std::vector<Edge> edges_;  // an edge and its twin stand side by side
+  std::vector<Edge> edges_;  // an edge and its twin are adjacent
   std::vector<std::vector<uint32_t>> first_;
   std::vector<int> level_;
   std::vector<uint32_t> next_;
 };
 
-// x.clone() of what the caller has: made so that x may be written to before the backward pass.
+// x.clone() of a value of the caller, made so that x may be written to before the backward pass.
 bool is_kept_apart(const Graph& graph, const graph::Node& node) {
   static const graph::OpId clone = graph::op_id("aten::clone");
   if (node.op != clone) return false;
@@ -116,8 +116,8 @@ bool is_cheap(const Graph& graph, ValueId v) {
 
 int64_t cost_of_saving(const Graph& graph, ValueId v, bool is_output, bool is_changing) {
   const graph::Value& value = graph.value(v);
-  if (value.kind != graph::Value::Kind::Result && !is_changing) return 1;  // it is there anyway
-  constexpr int64_t kUnknown = 8192;                                       // elements, where only data can tell
+  if (value.kind != graph::Value::Kind::Result && !is_changing) return 1;  // it exists anyway
+  constexpr int64_t kUnknown = 8192;                                       // elements, where the size is data-dependent
   constexpr int64_t kMost = int64_t{1} << 40;
   const int64_t elements = graph.env().typical_or(graph::numel(graph.pool(), value.type.sizes), kUnknown);
   const int64_t bytes = std::clamp(elements, int64_t{1}, kMost) * static_cast<int64_t>(byte_size(value.type.dtype));
@@ -125,13 +125,14 @@ int64_t cost_of_saving(const Graph& graph, ValueId v, bool is_output, bool is_ch
   if (is_changing) return 16 + bytes;
   const ops::OpDef* def = ops::find(graph.node(value.node).op);
   const bool is_view = def != nullptr && def->op_class == ops::OpClass::View;
-  return 16 + (is_view ? 2 : 1) * bytes;  // a view would be copied into memory of its own
+  return 16 + (is_view ? 2 : 1) * bytes;  // a view would be copied into separate memory
 }
 
 }  // namespace
 
 Partition partition(const Graph& graph, std::span<const ValueId> needed, const std::unordered_set<ValueId>& changing) {
-  // Two vertices a value: it is there, and it may be used. Between them is what saving it costs.
+  // Two vertices for each value: the value exists, and the value may be used. The capacity between them is the cost of
+  // saving.
   std::unordered_set<ValueId> seen;
   std::vector<ValueId> values;
   const auto visit = [&](ValueId v) {
@@ -150,7 +151,7 @@ Partition partition(const Graph& graph, std::span<const ValueId> needed, const s
   for (const ValueId v : values) {
     const uint32_t there = place[v.index], used = there + 1;
     network.add(there, used, cost_of_saving(graph, v, outputs.contains(v), changing.contains(v)));
-    if (is_cheap(graph, v))  // what is made from nothing is made again
+    if (is_cheap(graph, v))  // a value without arguments is always recomputed
       Graph::for_each_value(graph.node(graph.value(v).node).args,
                             [&](const ValueId& a) { network.add(place[a.index] + 1, there, kUnlimited); });
     else

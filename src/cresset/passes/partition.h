@@ -1,10 +1,12 @@
-// What a backward program is given of its forward program, and what it computes again.
+// The partitioner: decides which values the backward program receives from the forward program, and which it
+// recomputes.
 //
-// Saving a value costs memory between the two programs and its traffic; computing it again costs arithmetic that mostly
-// hides behind the backward program's own traffic. So the bytes that are saved are made least: a minimum cut between
-// what must come from the forward program (inputs, and what is no pointwise operator or view) and what the backward
-// program mentions. Of several least cuts the one nearest to the backward program: less is computed again.
-// The idea of rematerialization as a cut is that of torch's min-cut partitioner; the flow is Dinic's (1970).
+// Saving a value costs memory between the two programs and memory traffic. Recomputing it costs arithmetic, which
+// mostly hides behind the backward program's own traffic. The partitioner therefore minimizes the saved bytes by a
+// minimum cut. Sources of the cut are inputs and results which are neither pointwise nor views; these must come from
+// the forward program. Sinks are the values mentioned in the backward program. Among several minimum cuts, the nearest
+// to the backward program is taken, which recomputes least. Rematerialization as a cut is the idea of torch's min-cut
+// partitioner; the flow algorithm is Dinic's (1970).
 #pragma once
 
 #include <span>
@@ -16,13 +18,13 @@
 namespace cresset::passes {
 
 struct Partition {
-  std::vector<graph::ValueId> saved;      // inputs, constants and results of the forward program, as they are defined
+  std::vector<graph::ValueId> saved;      // inputs, constants and results of the forward program, by definition
   std::vector<graph::NodeId> recomputed;  // nodes of the forward program, in its order
 };
 
-// needed: values of the graph that the backward program mentions. changing: inputs and constants that may hold
-// something else by then, so that saving one is saving a copy. Sizes are weighed by their hints; nothing else looks at
-// those.
+// needed: values of the graph mentioned in the backward program. changing: inputs and constants whose contents may
+// change before the backward pass; saving one of them means saving a copy. Sizes are weighed by their hints; nothing
+// else uses the hints.
 Partition partition(const graph::Graph& graph, std::span<const graph::ValueId> needed,
                     const std::unordered_set<graph::ValueId>& changing = {});
 

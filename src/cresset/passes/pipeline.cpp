@@ -14,11 +14,11 @@ namespace {
 struct Pass {
   std::string_view name;
   bool (*run)(graph::Graph&);
-  bool rounds_less = false;  // keeps more digits than eager between operators: not under eager_rounding
+  bool rounds_less = false;  // keeps more digits than eager mode between operators: excluded under eager_rounding
 };
 
-// Decomposition leaves casts, views and repeated subexpressions behind, so cleaning comes after it; the first cleaning
-// keeps decompositions from being made of dead nodes.
+// Decomposition produces casts, views and repeated subexpressions, so cleaning follows it. The first cleaning avoids
+// decompositions of dead nodes.
 constexpr Pass kCleaning[] = {
     {"dead_code", dead_code},
     {"decompose", decompose},
@@ -28,7 +28,7 @@ constexpr Pass kCleaning[] = {
     {"remove_no_ops", remove_no_ops},
     {"dead_code", dead_code},
 };
-// Layouts are chosen last: nothing may undo them.
+// Layouts are chosen last, so that no pass undoes them.
 constexpr Pass kForLibraries[] = {
     {"extern_epilogue", extern_epilogue, /*rounds_less=*/true},
     {"channels_last", channels_last},

@@ -16,11 +16,12 @@ bool no_memory_format(const Arg& arg) {
   return format == nullptr || *format == graph::MemoryFormat::Preserve;
 }
 
-// Each says whether the node gives back its first argument, element by element. Types are compared by the caller.
+// A test returns whether the node's result equals its first argument, element by element. The caller compares the
+// types.
 using Test = bool (*)(const Graph&, const Node&);
 
 bool second_is_one(const Graph& graph, const Node& node) { return is_number(graph, node.args[1], 1); }
-// x - 0 is x; x + 0 is not when x is -0, so addition counts for integers only.
+// x - 0 is x. x + 0 is not x for x = -0, so the rule for addition covers only integers.
 bool second_is_zero(const Graph& graph, const Node& node) { return is_number(graph, node.args[1], 0); }
 bool adds_integer_zero(const Graph& graph, const Node& node) {
   return second_is_zero(graph, node) && is_integral(graph.type(node.results[0]).dtype);
@@ -71,8 +72,8 @@ Test find_test(graph::OpId op) {
   return it == table.end() ? nullptr : it->second;
 }
 
-// An operator that is not known here may give its argument's memory (aten::view_as_real, aten::view.dtype): a copy of
-// that is one.
+// An operator without an OpDef may return its argument's memory (aten::view_as_real, aten::view.dtype). Copies of its
+// result must stay copies.
 bool may_be_view(const Graph& graph, ValueId value) {
   const graph::Value& made = graph.value(value);
   return made.kind == graph::Value::Kind::Result && ops::find(graph.node(made.node).op) == nullptr;

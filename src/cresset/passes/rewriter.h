@@ -1,4 +1,4 @@
-// What passes share: replacing values, and knowing which values leave the graph.
+// Utilities of the passes: replacing values, and the values which leave the graph.
 #pragma once
 
 #include <unordered_map>
@@ -14,12 +14,12 @@ using graph::Graph;
 using graph::NodeId;
 using graph::ValueId;
 
-// Whether one may stand for the other.
+// Whether the types permit one value to replace the other.
 inline bool same_type(const graph::TensorType& a, const graph::TensorType& b) {
   return a.dtype == b.dtype && a.device == b.device && a.sizes == b.sizes && a.strides == b.strides;
 }
 
-// Values that stand for others. Chains are followed.
+// Replacements of values. Chains are followed.
 class Replacements {
  public:
   void add(ValueId from, ValueId to) { map_[from] = to; }
@@ -31,21 +31,22 @@ class Replacements {
   void apply(std::vector<graph::Arg>& args) const {
     Graph::for_each_value(args, [&](ValueId& v) { v = resolve(v); });
   }
-  // To the graph's outputs and mutations. Nodes are the caller's: it walks them anyway.
+  // Applied to the graph's outputs and mutations. The caller applies replacements to nodes, since it visits them
+  // anyway.
   void apply_to_results(Graph& graph) const;
 
  private:
   std::unordered_map<ValueId, ValueId> map_;
 };
 
-// The value whose memory a chain of views ends at.
+// The value which owns the memory at the end of a chain of views.
 ValueId memory_of(const Graph& graph, ValueId v);
 
-// Values whose memory the caller gets. Two of them must stay two, and none may become an input.
+// Values whose memory is given to the caller. Two of them must stay separate, and none may become an input.
 class Escaping {
  public:
   explicit Escaping(const Graph& graph);
-  // Whether the caller could see that `from` became `to`.
+  // Whether the caller could observe the replacement of `from` by `to`.
   bool forbids(ValueId from, ValueId to) const;
   void replaced(ValueId from, ValueId to);
 
@@ -59,7 +60,7 @@ bool is_number(const Graph& graph, const graph::Arg& arg, int64_t value);
 
 using ops::has_effects;
 
-// A pass by node: visit(node) may add to `replacements`; arguments are already replaced when a node is visited.
+// A pass over nodes: visit(node) may add to `replacements`; arguments are already replaced when a node is visited.
 template <class Visit>
 bool rewrite_nodes(Graph& graph, Visit&& visit) {
   Replacements replacements;

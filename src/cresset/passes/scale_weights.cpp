@@ -48,15 +48,15 @@ class ScaleWeights {
   // A product or convolution, and the views and casts of its result up to a value.
   struct Producer {
     NodeId node;
-    std::vector<NodeId> links;  // the last one first
+    std::vector<NodeId> links;  // the last first
     bool is_convolution;
     ValueId weight;
     std::optional<ValueId> bias;
     ExprId channels;
-    size_t from_right;  // which dimension of the value they are
+    size_t from_right;  // the channel dimension of the value, counted from the right
   };
 
-  // What may take the place of a node's result.
+  // Returns a value which may replace the node's result.
   std::optional<ValueId> absorb(NodeId id) {
     const Ops& op = ops_here();
     const graph::Node& node = graph_.node(id);
@@ -113,7 +113,7 @@ class ScaleWeights {
     out.is_convolution = node.op == op.convolution;
     if (out.is_convolution) {
       out.weight = std::get<ValueId>(node.args[1]);
-      const bool transposed = std::get<bool>(node.args[6]);  // channels are elsewhere in the weight
+      const bool transposed = std::get<bool>(node.args[6]);  // then channels are in another dimension
       if (viewed || transposed || graph_.type(node.results[0]).rank() != graph_.type(out.weight).rank()) return false;
       if (const auto* bias = std::get_if<ValueId>(&node.args[2])) out.bias = *bias;
       out.channels = graph_.type(out.weight).sizes[0];
@@ -144,7 +144,7 @@ class ScaleWeights {
     return to == DType::F32 && (from == DType::BF16 || from == DType::F16);
   }
 
-  // One number a channel, or one for all.
+  // Whether the factor has a number for each channel, or a single number.
   bool is_of_channels(ValueId factor, const Producer& producer) const {
     const std::vector<ExprId>& sizes = graph_.type(factor).sizes;
     for (size_t d = 0; d < sizes.size(); ++d) {
@@ -162,7 +162,7 @@ class ScaleWeights {
     return single ? builder_.call("aten::expand", {line, std::vector<ExprId>{channels}, false}) : line;
   }
 
-  // The producer with its channels changed, and what follows it.
+  // Builds the producer with changed channels, and the nodes which follow it.
   ValueId again(const Producer& producer, OpId change, ValueId line) {
     const bool multiplies = change == ops_here().mul;
     const DType stored = graph_.type(producer.weight).dtype, wide = graph_.type(line).dtype;

@@ -1,5 +1,5 @@
-// Values of a graph that are the same at every call: constants that keep their contents, and what is computed from such
-// alone, at sizes that are numbers.
+// Values of a graph which are equal at every call: constants which keep their contents, and values computed from these
+// alone, at constant sizes.
 #pragma once
 
 #include <unordered_map>
@@ -11,13 +11,13 @@ namespace cresset::passes {
 
 class Unchanging {
  public:
-  // fixed: which of Graph::constants keep their contents, by position.
+  // fixed: by position, which of Graph::constants keep their contents.
   Unchanging(const Graph& graph, const std::vector<bool>& fixed);
 
   bool contains(ValueId v) const { return known_.contains(v); }
-  void note(NodeId id);  // of a node that was appended since
-  // Of a value that is contained. How many elements the constants have that it is made of, 0: it is made of numbers;
-  // whether it is made by nothing but pointwise operators and views.
+  void note(NodeId id);  // adds a node appended since construction
+  // For a contained value. elements_read(): number of elements of the constants it depends on, 0 if it depends on
+  // numbers only. is_pointwise(): whether only pointwise operators and views compute it.
   int64_t elements_read(ValueId v) const { return known_.at(v).elements_read; }
   bool is_pointwise(ValueId v) const { return known_.at(v).pointwise; }
 

@@ -12,35 +12,34 @@ using Part = ArenaPlan::Part;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kLeastGap = 4096;
 constexpr uint32_t kNone = UINT32_MAX;
-// A plan is good enough when it is within 1/kTolerance of what is needed at any rate, or wastes less than is worth
-// planning for; until then blocks are placed anew, about kPlacements of them in all. Outputs of less than 1/kTolerance
-// of what is alive together do not lend their memory: they would be held for longer, to save next to nothing. Nor do
-// those of less than 1/kSmallPart that are made when the arena is not needed any more: it is given back before they are
-// allocated.
+// A plan is good enough within 1/kTolerance of the lower bound, or when it wastes less than kSmallWaste. Until then
+// blocks are placed again, with about kPlacements placements in total. Outputs smaller than 1/kTolerance of the peak of
+// live bytes do not lend their memory: they would be held longer for a small saving. Outputs allocated after the last
+// use of the arena must have at least 1/kSmallPart of the peak to lend, because the arena is released first.
 constexpr int64_t kTolerance = 64, kSmallPart = 4, kSmallWaste = 1 << 16;
 constexpr size_t kPlacements = 4096, kMostRounds = 32;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// One stretch of memory: a tensor and those that continue it.
+// A contiguous piece of memory: a tensor and the tensors which continue it.
 struct Block {
   uint32_t tensor;  // kNone: an operator's scratch
   int64_t bytes;
   uint32_t first, last;
-  uint32_t output = kNone;       // the last of them is an output: they lie in its memory
+  uint32_t output = kNone;       // the last tensor is an output: all lie in its memory
   std::vector<uint32_t> rivals;  // blocks alive at the same time
-  int64_t alive = 0;             // bytes, with those that came before
+  int64_t alive = 0;             // bytes alive when the block begins, itself included
 };
 
-// What blocks lie in.
+// A region which contains blocks.
 struct Bin {
   TensorId tensor;  // an output; invalid: an arena
   int64_t bytes;    // INT64_MAX: it grows
-  uint32_t first;   // from this step on it is no bin any more
-  uint32_t held;    // an output: from this step on it is allocated, whatever lies in it
+  uint32_t first;   // from this step on it accepts no blocks
+  uint32_t held;    // of an output: from this step on it is allocated in any case
 };
 
-// The steps that a bin is held in, as far as blocks lie in it.
+// The steps in which a bin is allocated because blocks lie in it.
 struct Held {
   uint32_t from = kNone, end = 0;
 };
@@ -52,15 +51,15 @@ struct Blocks {
   std::vector<uint32_t> of;  // by tensor
   std::vector<Bin> bins;     // outputs from the smallest to the largest, then the arenas by part
   std::vector<uint32_t> bin_of_output;
-  int64_t alive = 0, least = 0;  // least: what the arena needs at any rate
-  uint32_t needed = 0;           // from this step on it needs none
+  int64_t alive = 0, least = 0;  // least: a lower bound of the arena's size
+  uint32_t needed = 0;           // from this step on the arena is unused
 
   uint32_t arena(Part part = Part::Whole) const {
     return static_cast<uint32_t>(bins.size() - 3 + static_cast<size_t>(part));
   }
-  // From now on blocks may lie in the arenas before and after this step; 0: in neither.
+  // The step between the arenas Before and After; 0: these arenas are not used.
   uint32_t turn = 0;
-  // The arena for what is alive before the turn alone, or after it alone.
+  // The arena for a block which lives only before the turn, or only after it.
   Part part_of(const Block& block) const {
     return turn == 0 ? Part::Whole : block.last < turn ? Part::Before : block.first >= turn ? Part::After : Part::Whole;
   }
@@ -108,9 +107,10 @@ void Blocks::add(const Program& program, const std::vector<int64_t>& numbers) {
   std::vector<uint32_t> of_head(tensors.size(), kNone);
   for (uint32_t t = 0; t < tensors.size(); ++t) {
     const TensorSlot& slot = tensors[t];
-    uint32_t head = t;  // a tensor may continue one that comes later in the list
+    uint32_t head = t;  // a tensor may continue a later tensor of the list
     while (tensors[head].continues.valid()) head = tensors[head].continues.index;
-    // What continues a result that ATen allocated is in no arena; an output that continues nothing is a bin alone.
+    // A tensor which continues an ATen-allocated result is in no arena. An output which continues no tensor is only a
+    // bin.
     const bool output = slot.home == Home::Fresh && head != t;
     if ((slot.home != Home::Arena && !output) || tensors[head].home != Home::Arena) continue;
     if (slot.first_step > slot.last_step) continue;
@@ -204,13 +204,13 @@ class Planner {
 
  private:
   struct Spot {
-    uint32_t bin = kNone;  // none: not placed yet
+    uint32_t bin = kNone;  // kNone: not placed yet
     int64_t offset = 0;
   };
   struct Layout {
     std::vector<Spot> spots;   // by block
     int64_t bytes[3] = {};     // of the arenas
-    int64_t most = INT64_MAX;  // what is held at most, outputs among it
+    int64_t most = INT64_MAX;  // the most bytes held at a time, outputs included
   };
 
   ArenaPlan::Place place_of(const Spot& spot) const {
@@ -228,16 +228,17 @@ class Planner {
   void find_best() {
     std::vector<uint32_t> order(blocks_.list.size());
     for (uint32_t b = 0; b < order.size(); ++b) order[b] = b;
-    improve(order);  // as they come to life
+    improve(order);  // in the order of their first steps
     std::stable_sort(order.begin(), order.end(),
                      [this](uint32_t a, uint32_t b) { return blocks_.list[a].bytes > blocks_.list[b].bytes; });
-    improve(order);  // the large ones first: what is small fits between
+    improve(order);  // large blocks first: small blocks fit between them
   }
 
-  // At the step before which an output is allocated, or behind the one where most is alive, if less is held then.
+  // Splits the arena at a turn if this reduces the bytes held. Candidates are the steps before which an output is
+  // allocated, and the step after the peak.
   void split() {
     constexpr size_t kMostSteps = 4;
-    std::vector<std::pair<int64_t, uint32_t>> steps;  // by what is allocated then
+    std::vector<std::pair<int64_t, uint32_t>> steps;  // by the bytes allocated there
     for (const auto& [from, size] : outputs_)
       if (from != 0 && size >= blocks_.alive / kTolerance) steps.emplace_back(size, from);
     if (steps.empty() || blocks_.list.empty()) return;
@@ -261,7 +262,7 @@ class Planner {
     blocks_.turn = 0;
   }
 
-  // What is alive across the turn is so at once.
+  // A lower bound for a turn: all blocks alive across the turn are alive at the same time.
   int64_t least_with_turn(uint32_t turn) const {
     int64_t across = 0;
     for (const Block& block : blocks_.list)
@@ -301,7 +302,7 @@ class Planner {
     return best_.bytes[0] <= blocks_.least + std::max(blocks_.least / kTolerance, kSmallWaste);
   }
 
-  // Places all in this order; then again with the block that lay highest placed first, and so on.
+  // Places all blocks in this order, then repeatedly with the highest block placed first.
   void improve(std::vector<uint32_t> order) {
     const size_t rounds = std::clamp<size_t>(kPlacements / std::max<size_t>(order.size(), 1), 2, kMostRounds);
     for (size_t round = 0; round < rounds && !good_enough(); ++round) {
@@ -312,9 +313,9 @@ class Planner {
     }
   }
 
-  // Each block at the tightest gap between its rivals that were placed before it, in the smallest bin that has one.
-  // What must lie in the arena that is always held comes first; the others do not make it larger. Kept when it beats
-  // the last plan. Returns the block that ends what is held when most is.
+  // Places each block in the tightest gap between its placed rivals, in the smallest bin with such a gap. Blocks for
+  // the whole arena come first; the remaining blocks do not enlarge it. The layout is kept when it beats the best
+  // layout. Returns the block at the end of the memory peak.
   uint32_t place(const std::vector<uint32_t>& order) {
     Layout layout;
     std::vector<Spot>& spots = layout.spots;
@@ -345,7 +346,7 @@ class Planner {
     return ends != kNone ? ends : highest[0];
   }
 
-  // -1: none.
+  // Returns -1 if there is no gap.
   int64_t tightest_gap(const Block& block, uint32_t bin, const Layout& layout) {
     const Bin& room = blocks_.bins[bin];
     int64_t bytes = room.bytes;
@@ -370,7 +371,8 @@ class Planner {
     return block.bytes <= bytes - end ? end : -1;
   }
 
-  // From the first block to the last; an output until it is written, the arena until an output is allocated after it.
+  // Bins are held from their first block to their last. Outputs are held until they are written, and the arena until an
+  // output is allocated after its last use.
   void hold_bins(ArenaPlan& plan) {
     held_.resize(blocks_.bins.size());
     for (uint32_t b = 0; b < best_.spots.size(); ++b) {
@@ -426,11 +428,11 @@ class Planner {
 
   const Program& program_;
   Blocks blocks_;
-  std::vector<std::pair<uint32_t, int64_t>> outputs_;  // from which step on, bytes
+  std::vector<std::pair<uint32_t, int64_t>> outputs_;  // first step, bytes
   Layout best_;
   std::vector<Held> held_;  // by bin
   std::vector<std::pair<int64_t, int64_t>> taken_;
-  int64_t least_ = 0;  // what has to be held with a turn
+  int64_t least_ = 0;  // a lower bound with a turn
 };
 
 }  // namespace
@@ -444,7 +446,7 @@ std::string explain_peak(const Program& program, const std::vector<int64_t>& num
   const auto alive_at = [](const Block& block, uint32_t step) { return block.first <= step && step <= block.last; };
   uint32_t peak_step = 0;
   int64_t peak = 0;
-  for (const Block& at : blocks.list) {  // the sum grows only where something comes to life
+  for (const Block& at : blocks.list) {  // the sum grows only where a block begins
     int64_t sum = 0;
     for (const Block& block : blocks.list) sum += alive_at(block, at.first) ? block.bytes : 0;
     if (sum > peak) peak = sum, peak_step = at.first;

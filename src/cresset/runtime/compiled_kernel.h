@@ -1,5 +1,5 @@
-// A loop kernel as a device runs it: machine code, and the numbers that a launch takes from the sizes of a call. The
-// backends of codegen make these; the tape (program.h) launches them, whatever the device.
+// A loop kernel in executable form: machine code, and the launch numbers computed from the sizes of a call. The
+// backends of codegen create compiled kernels. The tape (program.h) launches them, independent of the device.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace cresset::runtime {
 
-// Machine code of one kernel, as it is kept on disk and loaded into a device.
+// Machine code of a kernel, as stored on disk and loaded into a device.
 struct KernelImage {
   enum class Format : uint8_t { Object, Cubin, Ptx };
   Format format = Format::Object;
@@ -21,21 +21,21 @@ struct KernelImage {
   std::string entry;  // name of the function
 };
 
-// The numbers of a launch (how many work items, how large a grid, how much memory beside the arguments), over the
-// kernel's size symbols. The order of its outputs is the backend's.
+// The numbers of a launch (number of work items, size of the grid, additional memory), over the kernel's size symbols.
+// The backend defines the order of the outputs.
 struct LaunchPlan {
   sym::SizeProgram numbers;
 };
 
-// Finds a kernel again in another process.
+// Identifies a kernel for another process.
 struct KernelRecord {
   DeviceKind device = DeviceKind::Cpu;
-  std::string hash;  // of all that decides the code; names the image on disk
+  std::string hash;  // of all inputs which determine the code; names the image on disk
   LaunchPlan plan;
 };
 
-// The arguments of one launch in one block: the addresses of the buffers' elements 0, 8 bytes each, then the values of
-// the kernel's size symbols, 8 bytes each. Addresses may be patched between launches.
+// The arguments of a launch in a single block: the addresses of the buffers' elements 0, 8 bytes each, then the values
+// of the kernel's size symbols, 8 bytes each. Addresses may be patched between launches.
 struct ParamBlock {
   std::byte* bytes = nullptr;
   uint32_t buffers = 0, symbols = 0;
@@ -45,25 +45,25 @@ struct ParamBlock {
   int64_t* symbol(size_t i) const { return reinterpret_cast<int64_t*>(bytes) + buffers + i; }
 };
 
-// What holds for every launch of one call.
+// Properties of all launches in a call.
 struct LaunchContext {
-  // Runs body(context, i) for each i in [0, count), at once where there are threads.
+  // Runs body(context, i) for each i in [0, count), in parallel where there are threads.
   using RunOnThreads = void (*)(int count, void (*body)(void* context, int i), void* context);
   int host_threads = 1;
-  RunOnThreads run_on_threads = nullptr;  // for a CPU's kernels; nullptr: one thread
+  RunOnThreads run_on_threads = nullptr;  // for CPU kernels; nullptr: a single thread
 };
 
-// A kernel with the sizes of a call: launched again and again, with other addresses in the parameter block, which
-// outlives it. Used by one call at a time.
+// A kernel bound to the sizes of a call. It is launched repeatedly with changing addresses in the parameter block,
+// which outlives the kernel. Only a single call uses it at a time.
 class BoundKernel {
  public:
   virtual ~BoundKernel() = default;
-  // Writable memory of the device that a launch needs beside the buffers.
+  // Writable device memory which a launch needs in addition to the buffers.
   virtual int64_t scratch_bytes(const LaunchContext& context) const = 0;
   virtual void launch(const LaunchContext& context, void* scratch) const = 0;
 };
 
-// Shared by all programs of the process that contain the kernel.
+// A compiled kernel, shared by all programs of the process which contain the kernel.
 class CompiledKernel {
  public:
   explicit CompiledKernel(KernelRecord record) : record_(std::move(record)) {}
@@ -73,7 +73,7 @@ class CompiledKernel {
 
   const KernelRecord& record() const { return record_; }
   DeviceKind device() const { return record_.device; }
-  // The symbols' values are in the block; the addresses may come later.
+  // The symbols' values must be in the block; the addresses may be set later.
   virtual std::unique_ptr<BoundKernel> bind(ParamBlock params) const = 0;
 
  private:

@@ -1,4 +1,4 @@
-// Programs for people: slots, then steps, one a line.
+// Prints programs for readers: slots, then steps, a line for each.
 #include <fmt/format.h>
 
 #include "runtime/program.h"

@@ -1,7 +1,8 @@
-// What runs: a flat tape over tensor slots and size slots. Plain data; the bridge executes it with real tensors.
+// The executable form: a flat tape over tensor slots and size slots. It is plain data; the bridge executes it with real
+// tensors.
 //
-// Size slots: the values of Program::sizes, a SizeProgram over the call's symbols (Program::symbols says where each
-// symbol's value is read from). Every number that depends on a size is an index into them (SizeRef).
+// Size slots are the values of Program::sizes, a SizeProgram over the call's symbols. Program::symbols has the sources
+// of the symbols' values. Every size-dependent number is an index into the size slots (SizeRef).
 #pragma once
 
 #include <cstdint>
@@ -23,13 +24,13 @@ struct SizeRef {
   bool operator==(const SizeRef&) const = default;
 };
 
-// Where the memory of a tensor slot is.
+// The memory of a tensor slot.
 enum class Home : uint8_t {
   Input,     // the caller's tensor `position`
   Constant,  // the held tensor `position`
-  Arena,     // in this call's arena, which `plan_arena` lays out (arena_plan.h)
+  Arena,     // in this call's arena, laid out by `plan_arena` (arena_plan.h)
   Fresh,     // own allocation: a graph output
-  Extern,    // allocated by the extern call that produces it
+  Extern,    // allocated by the extern call which produces it
   View,      // inside `base`
 };
 
@@ -42,12 +43,12 @@ struct TensorSlot {
   std::vector<SizeRef> sizes, strides;              // strides in elements
   SizeRef offset{};                                 // View: elements from base's element 0
   SizeRef bytes{};                                  // Arena, Fresh: memory needed
-  uint32_t first_step = 0, last_step = UINT32_MAX;  // Arena: the steps, in any numbering that keeps their order, from
-                                                    // and to which the contents matter; first > last: never
-  TensorId continues;  // Arena: the tensor (Arena or Extern) whose memory this one is: the launch that
-                       // first writes this slot reads that tensor through it, a call is given both.
-                       // At most one slot continues another. Fresh: likewise, Arena alone.
-  std::string name;    // for people
+  uint32_t first_step = 0, last_step = UINT32_MAX;  // Arena: the steps, in any order-preserving numbering, between
+                                                    // which the contents matter; first > last: never
+  TensorId continues;  // Arena: the Arena or Extern tensor whose memory this slot takes over. The launch which first
+                       // writes this slot reads the old tensor through it; a call receives both. At most one slot
+                       // continues a tensor. Fresh: likewise, Arena only.
+  std::string name;    // for messages
 };
 
 using ExternArg = std::variant<graph::None, TensorId, std::vector<std::optional<TensorId>>, SizeRef,
@@ -60,9 +61,9 @@ struct Launch {
   std::vector<TensorId> buffers;  // Kernel::buffers order
   std::vector<SizeRef> symbols;   // Kernel::size_symbols() order
 };
-// An ATen operator. Results with home Arena/Fresh are written in place of an allocation, by operators that can; a
-// result with home Extern takes the tensor that the operator returns, restrided by copy if its strides are not the
-// slot's.
+// An ATen operator. Results with home Arena or Fresh are written in place of an allocation, by operators which support
+// it. A result with home Extern is the tensor returned by the operator. It is restrided by copy if its strides differ
+// from the slot's.
 struct ExternCall {
   graph::OpId op;
   std::vector<ExternArg> args;    // schema order
@@ -72,19 +73,19 @@ struct ExternCall {
 // Copies `from` into `to` (same sizes; strides may differ): write-back of mutations, layout changes between externs.
 struct Copy {
   TensorId from, to;
-  bool unseen = false;  // graph::Mutation's
+  bool unseen = false;  // as in graph::Mutation
 };
-// The memory of these Extern tensors is not used any more.
+// Releases the memory of Extern tensors which are no longer used.
 struct Release {
   std::vector<TensorId> tensors;
 };
 using Step = std::variant<Launch, ExternCall, Copy, Release>;
 
-// Where a symbol's value comes from at a call.
+// The source of a symbol's value at a call.
 struct SymbolSource {
   enum class Kind : uint8_t { InputSize, InputStride, IntArgument, ConstantSize, Element, Computed } kind;
-  uint32_t position;  // input tensor, integer argument, or computed number
-  uint32_t dim = 0;   // Element: which one, in order
+  uint32_t position;  // input tensor, integer argument, or derived integer
+  uint32_t dim = 0;   // Element: its index
 };
 
 struct Program {
@@ -96,7 +97,7 @@ struct Program {
   std::vector<TensorId> constants;  // likewise
   std::vector<TensorId> outputs;    // graph outputs, in order; may repeat, may be inputs, constants or views
   std::vector<std::shared_ptr<const CompiledKernel>> kernels;
-  std::vector<std::string> kernel_text;  // for people: printed loop kernels
+  std::vector<std::string> kernel_text;  // for readers: printed loop kernels
   std::vector<std::string> locations;
 };
 

@@ -1,4 +1,4 @@
-// One description of the layout, walk(), serves writing and reading, so that the two cannot differ.
+// A single description of the format, walk(), serves writing and reading, so that they cannot differ.
 #include "runtime/serialize.h"
 
 #include <cstring>
@@ -63,7 +63,7 @@ void walk(A& a, SizeRef& ref) {
   a.raw(ref.index);
 }
 
-// The number of elements; a count that the rest cannot hold is damage.
+// The number of elements. A count larger than the remaining bytes means damage.
 template <class A, class List>
 void walk_size(A& a, List& list) {
   auto count = static_cast<uint32_t>(list.size());
@@ -179,7 +179,7 @@ void walk(A& a, Launch& launch) {
 }
 template <class A>
 void walk(A& a, ExternCall& call) {
-  std::string name;  // ids of operators are those of one process
+  std::string name;  // operator ids are valid only in a single process
   if constexpr (!A::kReads) name = graph::op_name(call.op);
   walk(a, name);
   if constexpr (A::kReads) call.op = graph::op_id(name);

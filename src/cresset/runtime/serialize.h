@@ -1,4 +1,4 @@
-// Programs as bytes, for the disk cache. Symbols go by name, operators by theirs, kernels by their records.
+// Programs as bytes, for the disk cache. Symbols and operators are stored by name, kernels by their records.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace cresset::runtime {
 
-// nullopt when a symbol has no name.
+// Returns nullopt when a symbol has no name.
 std::optional<std::string> to_bytes(const Program& program, const sym::VarNames& names);
 
-// Complete but for Program::kernels. nullopt when the bytes are no program, or name a symbol that `symbol` lacks.
+// Complete except for Program::kernels. from_bytes() returns nullopt for malformed bytes and for an unknown symbol.
 struct LoadedProgram {
   Program program;
   std::vector<KernelRecord> kernels;

@@ -43,7 +43,7 @@ class Verifier {
     else if (program_.tensors[slot.base.index].home == Home::View)
       fail("view of a view: " + slot.name);
   }
-  // The slot that owns the memory; nullptr after a failure.
+  // The slot which owns the memory; nullptr after a failure.
   State* owner(TensorId id) {
     if (id.index >= program_.tensors.size()) {
       fail("tensor id out of range");
@@ -65,7 +65,7 @@ class Verifier {
     for (SizeRef ref : launch.symbols)
       if (!in_range(ref)) fail("symbol reference out of range");
     for (TensorId id : launch.buffers) {
-      writes(id);  // which buffers a kernel reads is the kernel's business
+      writes(id);  // the kernel itself determines which buffers are read
       if (id.index < program_.tensors.size() && program_.tensors[id.index].device.kind != launch.device)
         fail(fmt::format("{} is on another device than the kernel", program_.tensors[id.index].name));
     }

@@ -1,5 +1,5 @@
-// Arithmetic on the numbers inside expressions. Results that leave int64 stick at its ends: such sizes cannot exist
-// (expr.h), but sentinels such as "to the end" do, and they must not wrap around.
+// Arithmetic on the numbers inside expressions. Results outside int64 saturate at its ends. A size of this magnitude
+// cannot exist (expr.h), but sentinels ("to the end" of a slice) can, and a sentinel must not wrap around.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline int64_t saturating_add(int64_t a, int64_t b) { return clamp_to_int64(stat
 inline int64_t saturating_mul(int64_t a, int64_t b) { return clamp_to_int64(static_cast<__int128>(a) * b); }
 inline int64_t saturating_neg(int64_t a) { return clamp_to_int64(-static_cast<__int128>(a)); }
 
-// Python's // and %. b != 0.
+// Python's // and %. The divisor `b` must not be 0.
 inline int64_t floor_div(int64_t a, int64_t b) {
   if (b == -1) return saturating_neg(a);
   const int64_t q = a / b;

@@ -1,4 +1,4 @@
-// How much has been asked of sizes: while it is the same, so is what is known of them.
+// Counts of guards and assertions. While both counts are unchanged, the facts about sizes are unchanged too.
 #pragma once
 
 #include "sym/shape_env.h"

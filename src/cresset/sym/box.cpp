@@ -14,7 +14,7 @@ Interval minus(Interval a, Interval b) { return add(a, neg(b)); }
 
 int64_t ceil_div(int64_t a, int64_t b) { return saturating_neg(floor_div(saturating_neg(a), b)); }
 
-// x with x*o in `target`, for some o in the positive interval `by`.
+// Returns the values of x with x*o in `target` for some o in the positive interval `by`.
 Interval divided(Interval target, Interval by) {
   Interval x = Interval::all();
   if (target.lo != Interval::kNegInf) {
@@ -41,7 +41,7 @@ Interval Box::of(VarId var) const {
   return it == ranges_.end() ? Interval::all() : it->second;
 }
 
-// Operands joined, leaving out one.
+// The range of the operands joined, except for operand `without`.
 Interval Box::fold(const Expr& e, std::span<const ExprId> operands, size_t without) const {
   Interval result = Interval::point(e.kind == Kind::Mul ? 1 : 0);
   bool first = true;
@@ -123,7 +123,7 @@ bool Box::narrow(ExprId id, Interval target) {
   const Expr& e = (*pool_)[id];
   const Interval now = range(id), kept = intersect(now, target);
   if (kept.empty()) return false;
-  if (kept == now && e.kind != Kind::Mod && e.kind < Kind::Eq) return true;  // nothing is asked of it
+  if (kept == now && e.kind != Kind::Mod && e.kind < Kind::Eq) return true;  // no restriction
   const std::span<const ExprId> operands = pool_->operands(id);
   switch (e.kind) {
     case Kind::Const:
@@ -207,8 +207,8 @@ bool Box::narrow_remainder(ExprId a, ExprId b, Interval target) {
   return narrow(b, {saturating_add(target.lo, 1), Interval::kPosInf});
 }
 
-// c*x + d = remainder (mod divisor) for a variable x: the ends of its range move to the nearest such numbers. Of a
-// longer sum nothing is learned.
+// c*x + d = remainder (mod divisor) for a variable x: the ends of the range of x move to the nearest solutions. Longer
+// sums are not narrowed.
 bool Box::round_to_class(ExprId a, int64_t divisor, int64_t remainder) {
   TermList terms;
   pool_->terms(a, terms);
@@ -220,7 +220,7 @@ bool Box::round_to_class(ExprId a, int64_t divisor, int64_t remainder) {
     return floor_mod(clamp_to_int64(static_cast<__int128>(c) * x + d - remainder), divisor) == 0;
   };
   Interval kept = range(terms[0].monomial);
-  constexpr int64_t kMostSteps = 4096;  // a larger divisor is left to the search
+  constexpr int64_t kMostSteps = 4096;  // larger divisors: the search decides
   if (divisor > kMostSteps) return true;
   for (int64_t step = 0; kept.lo != Interval::kNegInf && !fits(kept.lo); ++step, ++kept.lo) {
     if (step > divisor || kept.lo == Interval::kPosInf) return false;

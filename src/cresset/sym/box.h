@@ -1,4 +1,4 @@
-// Intervals of variables under conditions, narrowed until nothing moves: the propagation half of solving.
+// Interval propagation for the solver: the ranges of variables are narrowed under conditions until a fixed point.
 #pragma once
 
 #include <span>
@@ -10,16 +10,17 @@
 
 namespace cresset::sym {
 
-// A range for each variable. Division by zero counts as any number: what a box says is never too narrow.
+// A range for each variable. A division by zero counts as any number, so a range in the box is never too narrow.
 class Box {
  public:
   explicit Box(const ExprPool& pool) : pool_(&pool) {}
 
   void set(VarId var, Interval range) { ranges_[var] = range; }
   Interval of(VarId var) const;
-  // Where the value of `e` can lie.
+  // Returns the interval which contains all values of `e`.
   Interval range(ExprId e) const;
-  // All conditions hold: removes values that cannot. False when nothing is left. Bounded: a few rounds.
+  // Assumes that all conditions hold and removes the values which contradict them. Returns false when a range becomes
+  // empty. The work is bounded by a few rounds.
   bool narrow(std::span<const ExprId> conditions);
 
  private:

@@ -1,10 +1,10 @@
-// The pool's builders, as everyone else sees them: the work, and a line in the log while validating.
+// The public builders of the pool: each computes its result and logs the step while validating.
 #include "sym/expr.h"
 #include "sym/rewrite_log.h"
 
 namespace cresset::sym {
 
-// `step`: its name, its kind. Nothing is logged for operands that are all constants: that is arithmetic.
+// `step`: the name and the kind of the step. Arithmetic on constants is not logged.
 #define CRESSET_SYM_BUILDER(name, step, work)                                                               \
   ExprId ExprPool::name(ExprId a, ExprId b) {                                                               \
     const ExprId result = work;                                                                             \

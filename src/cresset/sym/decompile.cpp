@@ -1,4 +1,5 @@
-// A size program's instructions back into expressions: what people read about a program is what it computes.
+// Converts the instructions of a size program back to expressions. Readers of a program thereby see the computation
+// which is executed.
 #include "base/check.h"
 #include "sym/size_program.h"
 

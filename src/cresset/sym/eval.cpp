@@ -79,7 +79,7 @@ class Evaluator {
 
   const ExprPool& pool_;
   const ValueOf& value_of_;
-  bool memoize_;  // shared parts are worth a table only in large expressions
+  bool memoize_;  // a table for shared nodes pays only in large expressions
   std::unordered_map<ExprId, std::optional<int64_t>> done_;
 };
 

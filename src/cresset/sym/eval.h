@@ -1,4 +1,4 @@
-// The slow, obvious meaning of an expression: hints, and the oracle of tests.
+// A direct evaluator of expressions. It computes hints, and tests use it as an oracle.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace cresset::sym {
 
-// Value of `op` over numbers; nullopt for a division by zero. Const and Var have no operands to apply.
+// Returns the value of `op` over numbers, or nullopt for a division by zero. `op` is neither Const nor Var, which have
+// no operands.
 std::optional<int64_t> apply(Kind op, int64_t a, int64_t b);
 
-// Value of an expression; nullopt when a needed variable has none, or on a division by zero.
+// Returns the value of an expression, or nullopt when a needed variable has no value or a divisor is zero.
 using ValueOf = std::function<std::optional<int64_t>(VarId)>;
 std::optional<int64_t> eval(const ExprPool& pool, ExprId id, const ValueOf& value_of);
 

@@ -8,9 +8,9 @@ namespace cresset::sym {
 namespace {
 
 constexpr size_t kMostFixed = 3;
-constexpr size_t kMostGuards = 400;  // of more, only those that share variables with the conclusion are tried
+constexpr size_t kMostGuards = 400;  // beyond this number, only guards sharing variables with the conclusion are tried
 
-// free: a symbol whose given range is left out.
+// `free`: a symbol whose given range is ignored.
 void declare(const ShapeEnv& env, Facts& facts, std::optional<VarId> free) {
   for (const Symbol& s : env.symbols()) {
     const Interval natural = s.range.lo >= 0 ? Interval::size() : Interval::all();
@@ -55,7 +55,7 @@ std::string asked_by(const Reason& reason) {
   return out;
 }
 
-// "x.size(0)" -> the call that marks it, with `settings`.
+// "x.size(0)" -> the call of the mark, with `settings`.
 std::string mark_call(const char* mark, const std::string& source, const std::string& settings) {
   const size_t dot = source.rfind(".size(");
   if (dot == std::string::npos) return fmt::format("cresset.{} for {}", mark, source);
@@ -68,7 +68,7 @@ std::vector<GuardFact> causes_of_value(ShapeEnv& env, VarId var, int64_t value) 
   return causes(env, pool.eq(pool.var(var), pool.constant(value)));
 }
 
-// Whether the guards alone pin it, without the range that it was given.
+// Whether the guards alone specialize the symbol, without the range given to it.
 bool pinned_by_guards(ShapeEnv& env, const Violation& v) {
   const ExprId value = env.pool().eq(env.pool().var(v.var), env.pool().constant(v.value));
   return follows(env, connected(env, value), value, nullptr, v.var);
@@ -99,7 +99,7 @@ std::string violation_text(ShapeEnv& env, const Violation& v, const std::vector<
 std::vector<GuardFact> causes(ShapeEnv& env, ExprId condition) {
   std::vector<const GuardFact*> kept = connected(env, condition);
   if (!follows(env, kept, condition, nullptr)) return {};
-  // Late guards first: what was asked early is nearer to the inputs.
+  // Late guards are removed first, because early guards are closer to the inputs.
   for (size_t i = kept.size(); i-- > 0;) {
     if (follows(env, kept, condition, kept[i])) kept.erase(kept.begin() + static_cast<long>(i));
   }

@@ -1,4 +1,4 @@
-// Why: the fewest recorded guards behind a conclusion, in the user's terms.
+// Explanations: the fewest recorded guards behind a conclusion, in the user's terms.
 #pragma once
 
 #include <string>
@@ -8,34 +8,36 @@
 
 namespace cresset::sym {
 
-// The operator in the reason of a guard that is there because a number was written out.
+// The operator in the reason of a guard whose cause is the string of a number.
 inline constexpr const char* kTextOfNumber = "the text of a number";
 
-// The fewest of the recorded guards from which `condition` follows (none can be left out), in the order in which they
-// were asked. Found by leaving out one after another. Empty when it follows from ranges alone, or does not follow.
+// Returns a minimal list of recorded guards which imply `condition`, in the order in which the guards were recorded. No
+// guard can be removed from the list. Guards are removed one by one to find it. The list is empty when ranges alone
+// imply `condition`, and when the condition is not implied at all.
 std::vector<GuardFact> causes(ShapeEnv& env, ExprId condition);
 
-// Symbols by where they come from, for texts: "x.size(0)" instead of "s0".
+// Names symbols by their sources for messages: "x.size(0)" instead of "s0".
 VarNames source_names(const ShapeEnv& env);
 
-// "x.size(0) == 8, asked by aten::view at model.py:7 in forward".
+// Formats a guard: "x.size(0) == 8, asked by aten::view at model.py:7 in forward".
 std::string describe(const ShapeEnv& env, const GuardFact& guard);
 
-// A size that no symbol stands for: by a mark, or since none was wanted.
+// A size without a symbol. Either a mark made it static, or no symbol was requested.
 struct FixedSize {
   std::string source;
   int64_t value;
 };
 
-// For each marked dimension that would have to be static: the value, the guards that force it, fixed sizes of that
-// value, which may be where it comes from, and the weakest mark that would be accepted. Empty when there is none.
+// Describes each marked dimension which would have to be static. The message names the value, the guards which force
+// it, and the weakest mark which would be accepted. It also names fixed sizes of the same value as possible sources.
+// The message is empty when there is no violation.
 std::string explain_violations(ShapeEnv& env, const std::vector<FixedSize>& fixed = {});
 
-// For each dimension that was suggested to vary and is pinned all the same: a line of the same kind.
+// Returns a line for each dimension that the user suggested as dynamic and that guards specialize all the same.
 std::vector<std::string> dropped_suggestions(ShapeEnv& env);
 
-// Why `guard`, one of those that a call checks, does not hold: what was expected, `values` as found, and the causes
-// when they are not the guard itself.
+// Explains why `guard`, a guard checked at calls, does not hold. The message has the expected condition, the actual
+// `values`, and the causes unless the guard itself is the only cause.
 std::string explain_failure(ShapeEnv& env, const GuardFact& guard, const std::unordered_map<VarId, int64_t>& values);
 
 }  // namespace cresset::sym

@@ -75,7 +75,7 @@ void ExprPool::grow_table() {
 
 ExprId ExprPool::var(VarId var) {
   CRESSET_CHECK(var.valid(), "a variable");
-  next_var_ = std::max(next_var_, var.index + 1);  // a parser may name variables before new_var() made them
+  next_var_ = std::max(next_var_, var.index + 1);  // a parser may name variables before new_var() created them
   return intern(Kind::Var, {}, var.index);
 }
 

@@ -1,20 +1,22 @@
-// Symbolic 64-bit integers and facts about them, hash-consed: equal structure <=> equal id, in one pool.
+// Symbolic 64-bit integers and relations between them. Expressions are hash-consed: in one pool, equal structure means
+// equal id.
 //
-// Semantics. Every expression is an int64; a relation or boolean is 0 or 1. Sizes never overflow (a tensor whose numel
-// overflows cannot exist), so arithmetic is that of the integers. FloorDiv rounds down and Mod takes the sign of the
-// divisor, as in Python; dividing by zero has no value, and rules never assume a divisor is non-zero unless ranges
-// prove it.
+// Semantics. Every expression is an int64; a relation or boolean is 0 or 1. Sizes never overflow, because a tensor
+// whose numel overflows cannot exist. Arithmetic is therefore the arithmetic of the integers. FloorDiv rounds down and
+// Mod takes the sign of the divisor, as in Python. A division by zero has no value, and rules assume a non-zero divisor
+// only where ranges prove it.
 //
-// Canonical form, kept by the builder functions, so that equality of ids is equality of polynomials:
-//   Add: >= 2 operands, each a Const (at most one, last) or Mul or atom, like terms collected, sorted by the id of the
-//        term's monomial (the term without its constant factor).
-//   Mul: >= 2 operands, at most one Const (first; never 0 or 1), the rest atoms sorted by id; products distribute
-//        over sums, except where the result would have more than kMaxProductTerms terms: there the sums stay factors.
+// The builder functions keep expressions in canonical form, so equality of ids is equality of polynomials:
+//   Add: >= 2 operands, each a Const (at most one, last) or Mul or atom. Like terms are collected, and terms are sorted
+//        by the id of the term's monomial (the term without its constant factor).
+//   Mul: >= 2 operands, at most one Const (first; never 0 or 1), the rest atoms sorted by id. Products distribute over
+//        sums, unless the result would have more than kMaxProductTerms terms; then the sums stay factors.
 //   FloorDiv, Mod: a constant divisor is > 1 (or 0, kept as written) and shares no factor with the dividend's
-//        coefficients, each of which is smaller than the divisor; the dividend's constant is in [0, divisor).
+//        coefficients. Each coefficient is smaller than the divisor; the dividend's constant is in [0, divisor).
 //        q*b + (a mod b) with q = a // b is a.
 //   Relations: Le, Eq, Ne of a sum without constant, its coefficients coprime, against a Const. a < b is a - b <= -1:
-//        there are no Lt nodes. Eq and Ne start with a positive coefficient. There are no Not nodes: Not is pushed in.
+//        there are no Lt nodes. Eq and Ne start with a positive coefficient. Not is pushed inwards: there are no Not
+//        nodes.
 //   And, Or: >= 2 boolean operands, flattened, sorted, distinct.
 #pragma once
 
@@ -41,18 +43,18 @@ using VarId = Id<struct VarTag>;
 
 struct Expr {
   Kind kind;
-  bool has_mod = false;  // a Mod, or a product with one
+  bool has_mod = false;  // the expression contains a Mod, or a product with a Mod
   uint16_t depth = 0;    // longest path to a leaf; saturates
-  uint32_t weight = 1;   // nodes when written out as a tree; saturates
+  uint32_t weight = 1;   // number of nodes of the expression as a tree; saturates
   uint32_t hash = 0;
   uint32_t first = 0;  // operands: pool storage [first, first + count)
   uint32_t count = 0;
-  ExprId monomial;        // Mul: without its Const; others: itself
-  int64_t value = 0;      // Const: the number; Var: the VarId's index; Mul: its Const, 1 without
-  uint64_t var_mask = 0;  // bit (index mod 64) of each variable within: a quick no
+  ExprId monomial;        // Mul: the product without its Const; other kinds: the node itself
+  int64_t value = 0;      // Const: the number; Var: the VarId's index; Mul: its Const, or 1
+  uint64_t var_mask = 0;  // bit (index mod 64) of each variable inside, for a quick negative answer
 };
 
-// A term of a sum: coefficient * monomial; an invalid monomial stands for 1 and sorts last.
+// A term of a sum: coefficient * monomial. An invalid monomial stands for 1 and sorts last.
 struct Term {
   ExprId monomial;
   int64_t coefficient = 0;
@@ -62,7 +64,7 @@ using ExprList = SmallVector<ExprId, 24>;
 
 class RewriteLog;
 
-// Owns expressions. Not thread safe: one pool belongs to one compilation.
+// Owns expressions. Not thread-safe: a pool belongs to a single compilation.
 class ExprPool {
  public:
   ExprPool();
@@ -83,7 +85,7 @@ class ExprPool {
   ExprId var(VarId var);
   VarId new_var() { return VarId{next_var_++}; }
   uint32_t var_count() const { return next_var_; }
-  // Where steps are logged while validating; nullptr: nowhere. Outlives the pool.
+  // Sets the log of steps for validation; nullptr disables logging. The log outlives the pool.
   void set_log(RewriteLog* log) { log_ = log; }
   RewriteLog* log() const { return log_; }
 
@@ -91,7 +93,7 @@ class ExprPool {
   ExprId sub(ExprId a, ExprId b);
   ExprId neg(ExprId a);
   ExprId mul(ExprId a, ExprId b);
-  ExprId floor_div(ExprId a, ExprId b);  // structural simplification only; ranges: ShapeEnv::simplify
+  ExprId floor_div(ExprId a, ExprId b);  // structural simplification only; ShapeEnv::simplify uses ranges
   ExprId ceil_div(ExprId a, ExprId b);   // -((-a) // b)
   ExprId mod(ExprId a, ExprId b);
   ExprId min(ExprId a, ExprId b);
@@ -117,34 +119,36 @@ class ExprPool {
   int64_t const_value(ExprId id) const;  // CHECKs is_const
   VarId var_of(ExprId id) const;         // CHECKs is_var
 
-  // Rebuilds `id` with variables replaced: vars[i] invalid => kept. Canonicalizes again.
+  // Rebuilds `id` with variables replaced. Variables without an entry in `replacement` are kept. The result is
+  // canonical.
   ExprId substitute(ExprId id, const std::unordered_map<VarId, ExprId>& replacement);
   // Appends each distinct variable of `id` to `out`.
   void collect_vars(ExprId id, std::vector<VarId>& out) const;
   bool uses_var(ExprId id, VarId var) const;
 
-  // id == coefficient * var + rest, with neither part mentioning var. nullopt when not affine in var.
+  // id == coefficient * var + rest, where neither `coefficient` nor `rest` mentions var. affine_in() returns false when
+  // `id` is not affine in var.
   struct Affine {
     ExprId coefficient;
     ExprId rest;
   };
   bool affine_in(ExprId id, VarId var, Affine& out);
 
-  // The polynomial view of an expression. terms() appends, in canonical order; from_terms() takes any order.
+  // The polynomial view of an expression. terms() appends in canonical order; from_terms() accepts any order.
   void terms(ExprId id, TermList& out) const;
   ExprId from_terms(TermList& terms);
   ExprId scaled(ExprId monomial, int64_t coefficient);  // coefficient * monomial
-  // The atoms of a monomial, sorted, with repetition; none for an invalid one.
+  // Returns the atoms of a monomial, sorted, with repetition. An invalid monomial has no atoms.
   std::span<const ExprId> factors(const ExprId& monomial) const;
   ExprId monomial_product(ExprId a, ExprId b);
-  // The monomial a / b when b divides it; false otherwise.
+  // Computes the monomial a / b. Returns false when b does not divide a.
   bool monomial_quotient(ExprId a, ExprId b, ExprId& out);
-  // a - b when it is a constant.
+  // Computes a - b. Returns false when the difference is not a constant.
   bool constant_difference(ExprId a, ExprId b, int64_t& out) const;
   bool is_boolean(ExprId id) const;
-  // Joins quotient and remainder, q*b + (a mod b) -> a, for divisors that `nonzero` accepts, and two remainders,
-  // b*(q mod c) + (a mod b) -> a mod (b*c), for constants and divisors that `positive` accepts. True when it changed
-  // `terms`, which must be collected, and stays so.
+  // Joins quotient and remainder, q*b + (a mod b) -> a, for divisors that `nonzero` accepts. Joins two remainders, b*(q
+  // mod c) + (a mod b) -> a mod (b*c), for constants and for divisors that `positive` accepts. Returns true when it
+  // changed `terms`. The terms must be collected on entry and are collected on return.
   using Divisors = std::function<bool(ExprId)>;
   template <class NonZero>
   bool join_remainders(TermList& terms, NonZero&& nonzero, const Divisors* positive = nullptr);
@@ -153,7 +157,7 @@ class ExprPool {
   ExprId intern(Kind kind, std::span<const ExprId> operands, int64_t value);  // operands: not pool storage
   void grow_table();
   Term term_of(ExprId id) const;
-  static void collect(TermList& terms);  // sorts, adds up like terms, drops zeros
+  static void collect(TermList& terms);  // sorts, adds like terms, drops zeros
   ExprId make_add(ExprId a, ExprId b);
   ExprId make_sub(ExprId a, ExprId b);
   ExprId make_mul(ExprId a, ExprId b);
@@ -171,18 +175,18 @@ class ExprPool {
   ExprId relation_of_boolean(Kind kind, ExprId boolean, bool negated, int64_t bound);
   ExprId junction(Kind kind, ExprId a, ExprId b);
   bool join_one(TermList& terms, size_t i, ExprId mod, const Divisors* positive);
-  ExprId quotient_of(ExprId mod);  // y // b for y mod b
+  ExprId quotient_of(ExprId mod);  // returns y // b for y mod b
 
   std::vector<Expr> exprs_;
   std::vector<ExprId> operands_;
   struct Slot {
-    uint32_t hash = 0, index = 0;  // index + 1, 0 when free; the hash is here so that a miss touches no node
+    uint32_t hash = 0, index = 0;  // index + 1, 0 when free; the hash is stored here so that a miss reads no node
   };
   std::vector<Slot> table_;  // open addressing over exprs_
-  // Ids of the constants that sizes are full of, once they were asked for.
+  // Ids of the small constants that sizes use most, filled on first use.
   static constexpr int64_t kLeastSmall = -1, kSmallCount = 66;
   std::array<ExprId, kSmallCount> small_;
-  std::unordered_map<ExprId, ExprId> quotients_;  // of remainders: asked for each time a sum with one is built
+  std::unordered_map<ExprId, ExprId> quotients_;  // quotients of remainders, needed for every sum with a remainder
   uint32_t next_var_ = 0;
   RewriteLog* log_ = nullptr;
 };
@@ -201,7 +205,7 @@ bool ExprPool::join_remainders(TermList& terms, NonZero&& nonzero, const Divisor
   return false;
 }
 
-// Variables' printed names; empty name => "v<index>".
+// Printed names of variables. A variable with an empty name prints as "v<index>".
 using VarNames = std::unordered_map<VarId, std::string>;
 std::string to_string(const ExprPool& pool, ExprId id, const VarNames& names);
 

@@ -7,7 +7,7 @@ namespace cresset::sym {
 namespace {
 
 constexpr int kFuel = 4000;
-constexpr int kMaxDepth = 200;  // deeper expressions are left as they are
+constexpr int kMaxDepth = 200;  // deeper expressions are not simplified
 
 const char* rule_name(Kind kind) {
   switch (kind) {
@@ -98,7 +98,7 @@ ExprId Facts::simplify(ExprId e) {
   ++nesting_;
   const ExprId result = simplify_uncached(e);
   --nesting_;
-  if (fuel_ <= 0) return result;  // sound, but not what a fresh question would get
+  if (fuel_ <= 0) return result;  // sound, but a new query with full fuel may give a better result
   for (const ExprId key : {e, result}) {
     Memo& m = memo(key);
     m.simplified = result;
@@ -127,7 +127,7 @@ Facts::Next Facts::rewrite_once(ExprId e) {
     return {pool_.mul(pool_.constant(unit), pool_.floor_div(e, pool_.constant(unit))), "known multiple"};
   }
   ExprList old_operands, new_operands;
-  if (!is_unit(e)) old_operands.assign(pool_.operands(e));  // of a unit, the operand would be written with it
+  if (!is_unit(e)) old_operands.assign(pool_.operands(e));  // the operand of a unit would be expressed by the unit
   bool changed = false;
   for (const ExprId operand : old_operands) {
     new_operands.push_back(simplify(operand));
@@ -179,18 +179,19 @@ ExprId Facts::simplify_sum(ExprId e) {
   TermList terms;
   pool_.terms(e, terms);
   const bool joined = pool_.join_remainders(terms, [this](ExprId divisor) {
-    return !pool_.is_const(divisor) && nonzero(divisor);  // constants: already done by the pool
+    return !pool_.is_const(divisor) && nonzero(divisor);  // the pool already joins constant divisors
   });
   return joined ? pool_.from_terms(terms) : e;
 }
 
-// Of an expression that is only evaluated where it has a value: no divisor is 0, so those that are sizes are positive.
+// Simplifies an expression which is evaluated only where it has a value. No divisor is 0, so divisors in the range of
+// sizes are positive.
 ExprId Facts::simplify_address(ExprId e) {
   e = simplify(e);
   const ExprPool::Divisors is_size = [this](ExprId divisor) { return range_of(divisor).lo >= 0; };
   for (int step = 0; step < kMaxDepth; ++step) {
     TermList terms;
-    pool_.terms(e, terms);  // quotients first: of two remainders joined, the quotient is no longer found
+    pool_.terms(e, terms);  // quotients first: joining two remainders hides their quotient
     if (!pool_.join_remainders(terms, is_size) && !pool_.join_remainders(terms, is_size, &is_size)) break;
     const ExprId joined = pool_.from_terms(terms);
     if (RewriteLog* steps = log()) steps->rewrote(base_, "quotient and remainder of an address", e, joined);
@@ -199,7 +200,7 @@ ExprId Facts::simplify_address(ExprId e) {
   return e;
 }
 
-// (x // c) * (c * k) -> x * k, when c is known to divide x; and learned values of products.
+// (x // c) * (c * k) -> x * k when c is known to divide x; also applies learned values of products.
 ExprId Facts::simplify_product(ExprId e) {
   const Expr& node = pool_[e];
   const Term term{node.monomial, node.value};

@@ -1,8 +1,8 @@
-// What is known about variables: ranges, equalities, bounds on sums, divisibility; and what follows from it.
+// Knowledge about variables: ranges, equalities, bounds on sums, divisibility, and their consequences.
 //
-// Everything learned must hold wherever the facts are used. simplify() gives expressions that are equal under the
-// facts, in a form where equal sizes get equal ids as far as the rules reach; a condition that is proved or refuted
-// simplifies to 1 or 0. All answers are memoized until the next fact is learned.
+// Every learned condition must hold wherever the facts are used. simplify() returns an expression which is equal under
+// the facts. Equal sizes get equal ids as far as the rules reach. A condition which is proved or refuted simplifies to
+// 1 or 0. All answers are memoized until the next condition is learned.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Facts {
   Facts(const Facts&) = delete;
   Facts& operator=(const Facts&) = delete;
 
-  // Equalities replace Unbacked symbols first, then Symbols, never an Index.
+  // Equalities replace Unbacked symbols first, then Symbols, and never an Index.
   enum class Role : uint8_t { Index, Symbol, Unbacked };
   void declare(VarId var, Interval range, Role role, std::optional<int64_t> hint = std::nullopt);
   void declare_index(VarId var, ExprId extent);  // 0 <= var < extent
@@ -32,31 +32,32 @@ class Facts {
 
   ExprId simplify(ExprId e);
   ExprId simplify_address(ExprId e);
-  Interval range(ExprId e);  // of simplify(e)
+  Interval range(ExprId e);  // range of simplify(e)
   std::optional<bool> decide(ExprId condition);
-  // Takes `condition` for true. False when that contradicts what is known (and learns nothing).
+  // Assumes that `condition` holds. Returns false, and learns nothing, when it contradicts the facts.
   bool learn(ExprId condition);
 
   bool nonzero(ExprId e);
   bool at_most(ExprId a, ExprId b);    // proves a <= b
   bool less_than(ExprId a, ExprId b);  // proves a < b
 
-  // For tests of validation: an extra rewrite, right or wrong, tried first on every node.
+  // For tests of validation: an additional rewrite, right or wrong, which is applied to every node before the other
+  // rules.
   void plant_rule(ExprId (*rule)(ExprPool&, ExprId)) { planted_rule_ = rule; }
 
  private:
   struct VarInfo {
     Interval range = Interval::all();
     ExprId extent;       // of an index: exclusive bound, as declared
-    ExprId replacement;  // mentions no replaced variable once simplified
+    ExprId replacement;  // mentions no replaced variable after simplification
     Role role = Role::Symbol;
   };
   struct Memo {
     ExprId simplified;
     uint32_t simplified_at = 0, range_at = 0;
     Interval range;
-    int64_t proved = Interval::kPosInf;  // a bound that was proved: for good, facts only grow
-    int64_t failed = 0;                  // at epoch failed_at, a search from failed_depth found no proof of this one
+    int64_t proved = Interval::kPosInf;  // a proved bound; it stays valid because facts only grow
+    int64_t failed = 0;                  // at epoch failed_at, a search from failed_depth found no proof of this bound
     uint32_t failed_at = 0;
     int failed_depth = 0;
   };
@@ -67,9 +68,9 @@ class Facts {
 
   VarInfo& info(VarId var);
   Memo& memo(ExprId e);
-  ExprId extent(VarId var);  // of an index, under what is known by now; invalid when it has none
+  ExprId extent(VarId var);  // extent of an index under the present facts; invalid when there is none
   void changed() { ++epoch_; }
-  ExprId truth_of(ExprId condition);  // condition != 0, unless it is a truth value already
+  ExprId truth_of(ExprId condition);  // condition != 0, unless `condition` is a truth value already
 
   // facts.cpp
   struct Next {
@@ -78,7 +79,7 @@ class Facts {
   };
   ExprId simplify_uncached(ExprId e);
   Next rewrite_once(ExprId e);
-  RewriteLog* log();  // nullptr unless validating; the first call makes base_
+  RewriteLog* log();  // nullptr unless validating; the first call creates base_
   void assume(Assumption::Kind kind, ExprId expr, Interval range, ExprId extent = {});
   ExprId simplify_node(ExprId e);  // operands are simplified
   ExprId simplify_sum(ExprId e);
@@ -94,8 +95,8 @@ class Facts {
   ExprId common_monomial(ExprId a, ExprId b);
   bool multiple_of(const Term& term, int64_t divisor);
   int64_t known_multiple(ExprId monomial);
-  // x // n for a variable x that is a multiple of n and of nothing larger: canonical forms have n * (x // n) for x, so
-  // that everything made of x is a polynomial in its units.
+  // Recognizes x // n for a variable x whose largest known divisor is n. Canonical forms replace x by n * (x // n), so
+  // that every expression in x is a polynomial in its units.
   bool is_unit(ExprId e);
   // facts_relation.cpp
   ExprId simplify_relation(ExprId e);
@@ -122,7 +123,7 @@ class Facts {
   void learn_bound(ExprId sum, int64_t bound);
   void propagate_bound(ExprId sum, int64_t bound);
   void set_bound(ExprId sum, int64_t bound);
-  VarId counted_var(ExprId monomial, int64_t& unit);  // a variable (unit 1) or the one of a unit; else invalid
+  VarId counted_var(ExprId monomial, int64_t& unit);  // a variable (unit 1) or the variable of a unit; else invalid
   void apply_exclusions(ExprId sum);
   void learn_point(ExprId sum);
   void replace_var(VarId var, ExprId by);
@@ -135,25 +136,25 @@ class Facts {
   std::vector<VarInfo> vars_;
   std::vector<Memo> memo_;
   uint32_t epoch_ = 1;
-  uint64_t extent_mask_ = 0;  // var_mask of the indices that have an extent
-  int fuel_ = 0;              // bounds rule applications of one outermost simplify()
-  // Of the proof under way: what bounds its work, the goals it met, whether one of them held.
+  uint64_t extent_mask_ = 0;  // var_mask of the indices with an extent
+  int fuel_ = 0;              // bounds the number of rule applications in an outermost simplify()
+  // State of the current proof: its remaining steps, the goals it met, whether a nested goal was proved.
   int proof_steps_ = 0;
   bool proof_held_ = false;
   std::vector<ExprId> proof_goals_;
   int nesting_ = 0;
-  int learning_ = 0;  // nested learn(): what is learned follows from the outermost condition
+  int learning_ = 0;  // depth of nested learn(); nested conditions follow from the outermost condition
   uint32_t base_ = RewriteStep::kNoBase;
   ExprId (*planted_rule_)(ExprPool&, ExprId) = nullptr;
 
   std::unordered_map<ExprId, bool> truth_;          // canonical condition -> truth
-  std::vector<ExprId> conditions_;                  // learned and not absorbed into a replacement
-  std::unordered_map<ExprId, Interval> sum_range_;  // learned range of a sum without constant, or an atom
+  std::vector<ExprId> conditions_;                  // learned conditions which no replacement absorbed
+  std::unordered_map<ExprId, Interval> sum_range_;  // learned range of a sum without constant, or of an atom
   std::vector<Bound> bounds_;
   std::unordered_multimap<ExprId, int64_t> exclusions_;      // sum != value
-  std::unordered_map<ExprId, ExprId> monomial_replacement_;  // keys: atoms that are no variables, and products
-  std::vector<ExprId> product_keys_;                         // those keys that are products
-  std::unordered_map<ExprId, int64_t> multiple_;             // monomial -> a number that divides it
+  std::unordered_map<ExprId, ExprId> monomial_replacement_;  // keys: atoms which are not variables, and products
+  std::vector<ExprId> product_keys_;                         // the keys which are products
+  std::unordered_map<ExprId, int64_t> multiple_;             // monomial -> a number which divides it
 };
 
 }  // namespace cresset::sym

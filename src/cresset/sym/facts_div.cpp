@@ -15,7 +15,7 @@ size_t degree(const ExprPool& pool, ExprId monomial) { return pool.factors(monom
 
 }  // namespace
 
-// a == b*quotient + remainder, by the terms of `a` that b's leading term divides. An identity whatever is found.
+// a == b*quotient + remainder, for the terms of `a` divisible by b's leading term. The identity holds for every result.
 bool Facts::divide(ExprId a, ExprId b, ExprId& quotient, ExprId& remainder) {
   TermList divisor, found;
   pool_.terms(b, divisor);
@@ -147,7 +147,7 @@ ExprId Facts::common_monomial(ExprId a, ExprId b) {
   return out;
 }
 
-// Terms that the constant c is known to divide leave the division.
+// Terms known to be divisible by the constant c leave the division.
 ExprId Facts::split_multiples(ExprId a, ExprId b, bool is_mod) {
   if (!pool_.is_const(b) || multiple_.empty()) return {};
   const int64_t c = pool_.const_value(b);

@@ -1,4 +1,4 @@
-// Taking a condition for true.
+// Learning: the facts take a condition as true.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -44,9 +44,9 @@ void Facts::learn_simplified(ExprId condition) {
   }
 }
 
-// The variable to eliminate is alone in a term of coefficient 1 or -1. Data-dependent ones go first; then solutions
-// without negative terms are preferred (a size written as a difference hides that it is not negative); then the
-// youngest variable.
+// The variable to eliminate is alone in a term of coefficient 1 or -1. Unbacked symbols go first. Next, solutions
+// without negative terms are preferred, since a size written as a difference hides its sign. The youngest variable
+// breaks ties.
 void Facts::learn_equality(ExprId condition) {
   const ExprId sum = pool_.operands(condition)[0], value = pool_.operands(condition)[1];
   TermList terms;
@@ -97,7 +97,7 @@ void Facts::learn_inequality(ExprId condition) {
   for (const ExprId factor : factors) learn(pool_.ne(factor, value));
 }
 
-// An excluded value at an end of the range moves that end.
+// An excluded value at an end of the range moves this end.
 void Facts::apply_exclusions(ExprId sum) {
   for (bool moved = true; moved;) {
     moved = false;
@@ -118,7 +118,7 @@ void Facts::apply_exclusions(ExprId sum) {
   learn_point(sum);
 }
 
-// Bounds that leave one value say as much as an equality, from which more follows.
+// Bounds with a single value between them are equivalent to an equality, and an equality has more consequences.
 void Facts::learn_point(ExprId sum) {
   int64_t unit = 1;
   const Interval r = range_of(sum);
@@ -131,7 +131,7 @@ void Facts::learn_point(ExprId sum) {
 
 namespace {
 
-// The ends of the range of something that `divisor` divides.
+// Rounds the ends of a range of multiples of `divisor` inwards.
 void round_to_multiples(Interval& range, int64_t divisor) {
   if (divisor <= 1 || range.empty()) return;
   if (range.lo != Interval::kNegInf) {
@@ -149,7 +149,7 @@ VarId Facts::counted_var(ExprId monomial, int64_t& unit) {
   return pool_.is_var(x) ? pool_.var_of(x) : VarId{};
 }
 
-// Records sum <= bound; no consequences.
+// Records sum <= bound without consequences.
 void Facts::set_bound(ExprId sum, int64_t bound) {
   TermList terms;
   pool_.terms(sum, terms);
@@ -187,7 +187,7 @@ void Facts::learn_bound(ExprId sum, int64_t bound) {
   propagate_bound(sum, bound);
 }
 
-// What sum <= bound says about single variables, the others being where their ranges allow.
+// Derives bounds of single variables from sum <= bound and the ranges of the remaining terms.
 void Facts::propagate_bound(ExprId sum, int64_t bound) {
   TermList terms;
   pool_.terms(sum, terms);
@@ -201,7 +201,7 @@ void Facts::propagate_bound(ExprId sum, int64_t bound) {
       if (info(var).role == Role::Index) continue;
       learn(pool_.le(alone, pool_.constant(limit)));
     } else if (term.coefficient < 0 && limit < 0 && pool_[term.monomial].kind == Kind::Mul) {
-      // the product is positive: of factors that are not negative, all are
+      // the product is positive: if no factor is negative, every factor is positive
       ExprList factors;
       factors.assign(pool_.factors(term.monomial));
       bool none_negative = true;
@@ -223,7 +223,8 @@ void Facts::replace_var(VarId var, ExprId by) {
   refresh(var);
 }
 
-// sum == value becomes a rule for its largest monomial, when the others are smaller: rewriting ends.
+// sum == value becomes a rewrite rule for its largest monomial when all other monomials are smaller. This order makes
+// rewriting terminate.
 bool Facts::replace_monomial(ExprId sum, int64_t value) {
   TermList terms;
   pool_.terms(sum, terms);
@@ -243,8 +244,8 @@ bool Facts::replace_monomial(ExprId sum, int64_t value) {
   return true;
 }
 
-// x mod c == 0. In canonical form a single term of x has a coefficient prime to c, so c divides its monomial. When that
-// is y // d and d divides y, then c*d divides y.
+// x mod c == 0. In canonical form a single term of x has a coefficient prime to c, so c divides its monomial. If the
+// monomial is y // d and d divides y, then c*d divides y.
 void Facts::learn_divisibility(ExprId mod) {
   const ExprId x = pool_.operands(mod)[0], c = pool_.operands(mod)[1];
   TermList terms;
@@ -260,7 +261,7 @@ void Facts::learn_divisibility(ExprId mod) {
     if (pool_.is_var(quotient)) {
       const VarId var = pool_.var_of(quotient);
       round_to_multiples(info(var).range, known);
-      // Replacements made with the old units would lead back to them, in circles that double a coefficient each time.
+      // Replacements made with the old units would lead back to them, in cycles which double a coefficient each time.
       std::erase_if(monomial_replacement_, [&](const auto& entry) {
         return pool_.uses_var(entry.first, var) || pool_.uses_var(entry.second, var);
       });
@@ -274,7 +275,8 @@ void Facts::learn_divisibility(ExprId mod) {
   }
 }
 
-// `replaced` is gone from canonical forms: what was learned about expressions with it is learned again without it.
+// `replaced` no longer occurs in canonical forms. Conditions on expressions with `replaced` are learned again without
+// it.
 void Facts::refresh(VarId replaced) {
   std::vector<ExprId> affected;
   std::erase_if(conditions_, [&](ExprId condition) {

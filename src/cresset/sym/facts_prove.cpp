@@ -1,5 +1,5 @@
-// Proofs of  sum <= bound. Each step replaces a part by something at least as large and asks again; a bounded number
-// of steps in all, so that a question that cannot be settled stays cheap.
+// Proofs of  sum <= bound. Each step replaces a part of the sum by an upper bound and proves the new goal. The total
+// number of steps is bounded, so an undecidable goal stays cheap.
 #include <algorithm>
 #include <utility>
 
@@ -11,13 +11,13 @@ namespace cresset::sym {
 namespace {
 
 constexpr int kProofSteps = 48;
-constexpr uint32_t kStepWeight = 16;  // a goal counts for one step more for each so many nodes it has
+constexpr uint32_t kStepWeight = 16;  // a goal costs an additional step for this many nodes
 constexpr int kProofDepth = 8;
-constexpr int kChainedBounds = 3;      // facts combined in one proof
-constexpr size_t kFactoredTerms = 16;  // sums longer than this are not searched for common factors
-constexpr size_t kRecentBounds = 128;  // facts tried in one step
-// A slice to the end has INT64_MAX for its end, which no proof may multiply. Coefficients within the first limit times
-// divisors, or facts, within the second fit in 64 bits.
+constexpr int kChainedBounds = 3;      // facts combined in a proof
+constexpr size_t kFactoredTerms = 16;  // longer sums are not searched for common factors
+constexpr size_t kRecentBounds = 128;  // facts tried in a step
+// A slice to the end has the end INT64_MAX, which no proof may multiply. Coefficients within the first limit, times
+// divisors or facts within the second limit, fit in 64 bits.
 constexpr int64_t kGreatest = int64_t{1} << 40, kGreatestFactor = int64_t{1} << 20;
 
 bool within(const TermList& terms, int64_t limit) {
@@ -27,7 +27,7 @@ bool within(const TermList& terms, int64_t limit) {
 
 }  // namespace
 
-// What is easy is asked first: ranges, points, and what earlier searches found.
+// Cheap checks come first: ranges, sample points, and results of earlier searches.
 bool Facts::prove(ExprId sum, int64_t bound, int depth) {
   if (pool_.is_const(sum)) return pool_.const_value(sum) <= bound;
   const Interval r = range_of(sum);
@@ -39,8 +39,8 @@ bool Facts::prove(ExprId sum, int64_t bound, int depth) {
   return depth == 0 ? prove_afresh(sum, bound) : search(sum, bound, depth);
 }
 
-// A goal that was met and failed is not searched again until something is learned, unless it failed only because the
-// steps ran out, or because it led back to one that held by another way.
+// A failed goal is not searched again until a new condition is learned. Two failures are not remembered: when the steps
+// ran out, and when the goal led back to a goal with another proof.
 bool Facts::prove_afresh(ExprId sum, int64_t bound) {
   std::vector<ExprId> outer_goals;
   outer_goals.swap(proof_goals_);
@@ -66,7 +66,7 @@ bool Facts::search(ExprId sum, int64_t bound, int depth) {
   if (!within(terms, kGreatest) || bound < -kGreatest || bound > kGreatest) return false;
   proof_goals_.push_back(sum);
   Memo& m = memo(sum);
-  m.failed_at = epoch_, m.failed = bound, m.failed_depth = depth;  // and so not met again below itself
+  m.failed_at = epoch_, m.failed = bound, m.failed_depth = depth;  // prevents a cycle through the same goal
   const auto least = [this](ExprId atom) { return range_of(atom).lo; };
   const bool held = prove_by_factoring(sum, bound) || falls_from(pool_, terms, bound, least) ||
                     prove_by_extents(sum, bound, depth) || prove_by_floors(sum, bound, depth) ||
@@ -79,7 +79,7 @@ bool Facts::search(ExprId sum, int64_t bound, int depth) {
   return true;
 }
 
-// sum = z*q + r for an atom z of several terms: the range of q sees those terms together.
+// sum = z*q + r for an atom z of several terms: the range of q considers these terms together.
 bool Facts::prove_by_factoring(ExprId sum, int64_t bound) {
   TermList terms;
   pool_.terms(sum, terms);
@@ -113,8 +113,8 @@ bool Facts::prove_by_factoring(ExprId sum, int64_t bound) {
   return false;
 }
 
-// An index with a non-negative factor is at most extent - 1; with a non-positive one, at least 0. Youngest index first:
-// an extent may mention older ones.
+// An index with a non-negative factor is at most extent - 1; with a non-positive factor it is at least 0. The youngest
+// index goes first, because its extent may mention older indices.
 bool Facts::prove_by_extents(ExprId sum, int64_t bound, int depth) {
   if ((pool_[sum].var_mask & extent_mask_) == 0) return false;
   std::vector<VarId> vars;
@@ -134,9 +134,9 @@ bool Facts::prove_by_extents(ExprId sum, int64_t bound, int depth) {
   return false;
 }
 
-// For c > 0:  c*(x // c) <= x  and  c*(x // c) >= x - c + 1, hence k*(x // c) + rest <= bound follows from
-// k*x + c*rest <= c*bound for k >= 0, and likewise from below. For k = 1 and -1 nothing is lost, rest being whole:
-// x // c <= n  <=>  x <= c*n + c - 1  and  x // c >= n  <=>  x >= c*n. Also 0 <= x mod c < c.
+// For c > 0:  c*(x // c) <= x  and  c*(x // c) >= x - c + 1. Hence k*(x // c) + rest <= bound follows from k*x + c*rest
+// <= c*bound for k >= 0, and likewise from below. For k = 1 and -1 the step is exact, since rest is an integer: x // c
+// <= n  <=>  x <= c*n + c - 1  and  x // c >= n  <=>  x >= c*n. Also 0 <= x mod c < c.
 bool Facts::prove_by_floors(ExprId sum, int64_t bound, int depth) {
   TermList terms;
   pool_.terms(sum, terms);
@@ -174,7 +174,8 @@ bool Facts::prove_by_floors(ExprId sum, int64_t bound, int depth) {
   return false;
 }
 
-// max(a, b): where it counts upwards, both cases must hold; where downwards, either will do. min the other way round.
+// max(a, b) with a positive coefficient: both cases must hold. With a negative coefficient either case suffices. For
+// min the signs are reversed.
 bool Facts::prove_by_cases(ExprId sum, int64_t bound, int depth) {
   TermList terms;
   pool_.terms(sum, terms);
@@ -195,7 +196,7 @@ bool Facts::prove_by_cases(ExprId sum, int64_t bound, int depth) {
   return false;
 }
 
-// sum - n*f <= bound - n*b, for a fact f <= b that cancels one of the terms.
+// sum - n*f <= bound - n*b, for a fact f <= b which cancels one of the terms.
 bool Facts::prove_by_bounds(ExprId sum, int64_t bound, int depth) {
   if (depth >= kChainedBounds) return false;
   const uint64_t mask = pool_[sum].var_mask;

@@ -1,4 +1,4 @@
-// Ranges of expressions, term by term, narrowed by what was learned about sums.
+// Ranges of expressions, computed term by term and narrowed by learned ranges of sums.
 #include <algorithm>
 
 #include "base/check.h"
@@ -14,7 +14,7 @@ Interval power(Interval base, int exponent) {
   return result;
 }
 
-// The largest number is written for "no end" as well.
+// The extreme int64 values also encode "no end". A constant of this value gets a range with a second, finite end.
 Interval number(int64_t v) {
   if (v == Interval::kPosInf) return {v - 1, v};
   return v == Interval::kNegInf ? Interval{v, v + 1} : Interval::point(v);
@@ -52,8 +52,8 @@ Interval Facts::var_range(VarId var) {
   if (!v.extent.valid()) return v.range;
   const Interval extents = range_of(extent(var));
   if (extents.hi == Interval::kPosInf) return v.range;
-  // Of no iterations anything holds. But where there may be none, the index is not said to be 0: an address that it is
-  // taken out of would be read before the loop, and there may be nothing.
+  // For an index without iterations every claim holds. The range nevertheless stays wider than 0 where the extent may
+  // be 0: an address simplified with index 0 would be read before the loop, where no element may exist.
   return intersect(v.range, {0, std::max<int64_t>(extents.hi - 1, extents.lo < 1 ? 1 : 0)});
 }
 

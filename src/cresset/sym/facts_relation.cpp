@@ -1,4 +1,4 @@
-// Conditions: proved, refuted, or made smaller.
+// Conditions: proved, refuted, or simplified.
 #include "sym/arith.h"
 #include "sym/facts.h"
 
@@ -16,7 +16,7 @@ std::optional<bool> Facts::decide_equality(ExprId sum, int64_t value) {
   }
   if (common > 1 && common != Interval::kPosInf && value % common != 0) return false;
   const ExprId negated = pool_.neg(sum);
-  // Without sum <= value there is no sum < value either: most equalities are neither, and each search costs.
+  // If sum <= value has no proof, sum < value has none. Most equalities have neither, and each search is expensive.
   if (!prove(sum, value)) {
     if (prove(negated, saturating_add(saturating_neg(value), -1))) return false;
     return std::nullopt;

@@ -8,8 +8,8 @@
 namespace cresset::sym {
 namespace {
 
-// Puts fresh variables from 2 on in place of symbols, and of quotients when asked to: what is left of a size that was
-// divided is as much a size as the one it was made of.
+// Replaces symbols, and on request quotients, by fresh variables >= 2. The quotient of a size counts as a size like its
+// dividend.
 class General {
  public:
   General(ShapeEnv& env, bool quotients) : env_(env), quotients_(quotients) {}
@@ -38,8 +38,8 @@ class General {
   std::unordered_map<ExprId, ExprId> done_;
 };
 
-// A bound that says of a quotient whether it is above 1 or above 0: `sum >= c` where the pool has q = (sum + a) // d
-// and c + a is d or 2d. Such conditions are written without the quotient.
+// Recognizes a bound on a quotient, q >= 1 or q >= 2. Such a condition is written without the quotient: `sum >= c`
+// where the pool has q = (sum + a) // d and c + a is d or 2d.
 std::optional<bool> bound_of_quotient(ExprPool& pool, ExprId condition) {
   if (pool[condition].kind != Kind::Le || !pool.is_const(pool.operands(condition)[1])) return std::nullopt;
   const ExprId sum = pool.operands(condition)[0], negated = pool.neg(sum);
@@ -61,7 +61,7 @@ std::optional<bool> bound_of_quotient(ExprPool& pool, ExprId condition) {
 std::optional<bool> known_for_general_sizes(ShapeEnv& env, ExprId condition) {
   const ExprId simplified = env.simplify(condition);
   if (const std::optional<bool> known = env.statically_known(General(env, false).of(simplified))) return known;
-  // Simplified, n // 4 != 1 may have become n >= 8: the quotient is looked for in both forms.
+  // Simplification may turn n // 4 != 1 into n >= 8: the quotient is searched in both forms.
   for (const ExprId form : {simplified, condition}) {
     if (const std::optional<bool> known = env.statically_known(General(env, true).of(form))) return known;
     if (const std::optional<bool> known = bound_of_quotient(env.pool(), form)) return known;

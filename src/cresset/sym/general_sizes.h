@@ -1,6 +1,6 @@
-// What holds when no size is 0 or 1. Those two decide about broadcasting and about strides that no element depends on;
-// where an operator is right with the answer of a general size, taking it spares a guard that would tell a first call
-// at batch 1 apart from all others.
+// Decisions for sizes other than 0 and 1. The sizes 0 and 1 decide about broadcasting and about strides on which no
+// element depends. Some operators are also right with the answer for a general size. Taking this answer avoids a guard
+// that would separate a first call at batch 1 from all later calls.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace cresset::sym {
 
-// Whether `condition` is proved or refuted for every value >= 2 of its symbols and, if that does not tell, of the
-// quotients in it (as far as their ranges allow one).
-// Adds no guard; what was learned about symbols beyond their equalities is not used.
+// Returns whether `condition` is proved or refuted for every value >= 2 of its symbols. If this is undecided, quotients
+// in the condition are also taken as >= 2, as far as their ranges allow. No guard is added. Of the facts about symbols,
+// only equalities are used.
 std::optional<bool> known_for_general_sizes(ShapeEnv& env, ExprId condition);
 
 }  // namespace cresset::sym

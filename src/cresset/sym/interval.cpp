@@ -15,26 +15,26 @@ int64_t negated(int64_t v) {
   return v == kPosInf ? kNegInf : -v;
 }
 
-// An end of a sum: `toward` is the infinity of that side; an infinite end on it stays.
+// An end of a sum. `toward` is the infinity of this side; an infinite end of this side stays.
 int64_t add_ends(int64_t a, int64_t b, int64_t toward) {
   if (a == toward || b == toward) return toward;
   return saturating_add(a, b);
 }
 
-// 0 * infinity is 0: an end that is 0 is attained, and the other factor is always some finite number.
+// 0 * infinity is 0: an end with value 0 is attained, and the other factor is always a finite number.
 int64_t mul_corner(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return 0;
   if (infinite(a) || infinite(b)) return (a < 0) == (b < 0) ? kPosInf : kNegInf;
   return saturating_mul(a, b);
 }
 
-// b > 0. The limit of a // b as infinite ends are approached.
+// The limit of a // b as infinite ends are approached. Requires b > 0.
 int64_t div_corner(int64_t a, int64_t b) {
   if (b == kPosInf) return a < 0 ? -1 : 0;
   return infinite(a) ? a : floor_div(a, b);
 }
 
-// A lower end that left int64 is still a finite lower bound, and must not pass for an infinity later.
+// A lower end beyond int64 is still a finite lower bound, and must not be taken for an infinity later.
 Interval finite_ends(Interval a) { return {std::min(a.lo, kPosInf - 1), std::max(a.hi, kNegInf + 1)}; }
 
 Interval hull(Interval a, Interval b) {
@@ -79,7 +79,7 @@ Interval mul(Interval a, Interval b) {
 
 Interval floor_div(Interval a, Interval b) {
   if (a.empty() || b.empty()) return {1, 0};
-  if (b == Interval::point(0)) return Interval::all();  // no value: any answer is sound, the widest is the safest
+  if (b == Interval::point(0)) return Interval::all();  // no value: any answer is sound, and the widest is the safest
   const Interval up = positive_part(b), down = negative_part(b);
   Interval result{1, 0};
   if (!up.empty()) result = hull(result, div_by_positive(a, up));

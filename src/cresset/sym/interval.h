@@ -26,7 +26,7 @@ struct Interval {
 
 inline Interval intersect(Interval a, Interval b) { return {std::max(a.lo, b.lo), std::min(a.hi, b.hi)}; }
 
-// Sound over-approximations: for x in a, y in b the result contains x op y.
+// Sound over-approximations: for x in a and y in b, the result contains x op y.
 Interval add(Interval a, Interval b);
 Interval neg(Interval a);
 Interval mul(Interval a, Interval b);

@@ -1,6 +1,6 @@
-// The guards to check at a call: equalities, then the rest over the variables that these leave; strongest first, each
-// kept only if those before do not imply it. Every recorded guard was news when it was recorded, so there are few, and
-// one pass over them is enough.
+// The guards to check at a call. Equalities come first, then the other guards over the variables which the equalities
+// leave. The strongest guards are taken first, and a guard is kept only if the earlier guards do not imply it. Few
+// guards exist, because a guard is recorded only when it adds information. A single pass is therefore enough.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace cresset::sym {
 namespace {
 
-// A size is never negative; nothing else about a symbol is promised by the caller.
+// A size is never negative; a caller guarantees nothing else about a symbol.
 Interval natural_range(const Symbol& symbol) { return symbol.range.lo >= 0 ? Interval::size() : Interval::all(); }
 
 void guard_declared_range(ExprPool& pool, const Symbol& symbol, std::vector<GuardFact>& out) {
@@ -32,7 +32,8 @@ std::optional<ExprId> single_variable(const ExprPool& pool, ExprId condition) {
   return std::nullopt;
 }
 
-// k*(x // n) <= b is k*x <= n*b for a multiple x of n: how people think of it, and merged with the other bounds of x.
+// k*(x // n) <= b is k*x <= n*b for a multiple x of n. The second form is easier to read and merges with other bounds
+// of x.
 ExprId about_the_variable(ExprPool& pool, Facts& facts, ExprId condition) {
   const Kind kind = pool[condition].kind;
   if (kind != Kind::Le && kind != Kind::Ne) return condition;
@@ -54,8 +55,8 @@ bool eliminates_a_variable(const ExprPool& pool, ExprId sum) {
   });
 }
 
-// Smaller is stronger: equalities remove variables, bounds make ranges, the rest profits from both. Within a kind, the
-// tighter bound or the larger divisor first.
+// A smaller rank means a stronger condition. Equalities remove variables, bounds make ranges, and the other conditions
+// profit from both. Within a kind, the tighter bound or the larger divisor comes first.
 std::tuple<int, int64_t> strength(const ExprPool& pool, ExprId condition) {
   const Expr& e = pool[condition];
   if (e.kind != Kind::Eq && e.kind != Kind::Le && e.kind != Kind::Ne) return {6, e.weight};
@@ -68,7 +69,7 @@ std::tuple<int, int64_t> strength(const ExprPool& pool, ExprId condition) {
   return {2, remainder ? -pool.const_value(pool.operands(sum)[1]) : e.weight};
 }
 
-// What `condition` divides by: nothing may be said of a division by zero, so a call that makes one is refused.
+// Guards the divisors of `condition`. A division by zero has no value, so a call with a zero divisor is refused.
 void guard_divisors(ExprPool& pool, const GuardFact& guard, std::vector<GuardFact>& out) {
   std::vector<ExprId> work{guard.condition};
   std::unordered_set<ExprId> seen;
@@ -86,8 +87,8 @@ void guard_divisors(ExprPool& pool, const GuardFact& guard, std::vector<GuardFac
 
 bool is_equality(const ExprPool& pool, const GuardFact& guard) { return pool[guard.condition].kind == Kind::Eq; }
 
-// The guards that concern one variable only, merged: the ends of its range, each with the reason that set it, and the
-// values excluded within.
+// The guards on a single variable, merged: the ends of its range with the reasons which set them, and the excluded
+// values inside.
 class VariableBounds {
  public:
   explicit VariableBounds(Interval range) : range_(range) {}
@@ -124,7 +125,7 @@ class VariableBounds {
   std::map<int64_t, Reason> excluded_;
 };
 
-// `guards` over the variables that equalities left, single-variable ones merged.
+// Rewrites `guards` over the variables which the equalities leave, and merges the guards on a single variable.
 std::vector<GuardFact> merge_bounds(ExprPool& pool, Facts& facts, std::vector<GuardFact> guards) {
   std::vector<GuardFact> merged;
   std::map<ExprId, VariableBounds> bounds;
@@ -141,7 +142,7 @@ std::vector<GuardFact> merge_bounds(ExprPool& pool, Facts& facts, std::vector<Gu
   return merged;
 }
 
-// Keeps, strongest first, what those before do not imply.
+// Keeps the guards, strongest first, which the earlier guards do not imply.
 void keep_news(ExprPool& pool, Facts& facts, std::vector<GuardFact> guards, std::vector<GuardFact>& kept) {
   std::stable_sort(guards.begin(), guards.end(), [&pool](const GuardFact& a, const GuardFact& b) {
     return strength(pool, a.condition) < strength(pool, b.condition);

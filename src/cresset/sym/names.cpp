@@ -9,7 +9,7 @@
 
 namespace cresset::sym {
 
-// FNV-1a: short, fixed for ever, good enough for a few dozen short texts.
+// FNV-1a: short, stable for ever, and good enough for a few dozen short strings.
 uint64_t source_hash(std::string_view source) {
   uint64_t h = 0xCBF29CE484222325ull;
   for (const char c : source) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;

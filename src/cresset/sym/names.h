@@ -1,5 +1,5 @@
-// Names of symbols that depend on where their values come from, and on nothing else: not on the order in which inputs
-// were met, nor on symbols that were tried and pinned. What is keyed by text (caches, profiles) hits from run to run.
+// Names of symbols. A name depends only on the source of the symbol's value. The order of inputs and the symbols that
+// were specialized have no influence. Caches and profiles keyed by names therefore hit from run to run.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace cresset::sym {
 
-uint64_t source_hash(std::string_view source);  // the same in every process and on every machine
+uint64_t source_hash(std::string_view source);  // equal in every process and on every machine
 
-// One name a source: `prefix` and a number below `modulus` (the hash, or the next free number). Sources are placed in
-// the order of (hash, text), whatever their order here; those with `late` set come after all others, so that they
-// cannot displace them. More sources than numbers: numbers beyond the modulus.
+// Returns a name for each source: `prefix` and a number below `modulus`, the hash or the next free number. Sources are
+// placed in the order of (hash, string), independent of their order in the list. Sources with `late` set are placed
+// last, so that they cannot displace the rest. When there are more sources than numbers, numbers beyond the modulus are
+// used.
 struct NamedSource {
   std::string_view source;
   bool late = false;

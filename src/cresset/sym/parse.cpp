@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxNesting = 200;
 
-// Recursive descent; each level handles one precedence. The first error sticks, and everything after it is ignored.
+// Recursive descent; each level handles one precedence. The first error is kept, and all later errors are ignored.
 class Parser {
  public:
   Parser(ExprPool& pool, std::string_view text, const ResolveName& resolve)
@@ -102,7 +102,7 @@ class Parser {
     return var ? pool_.var(*var) : fail(fmt::format("unknown name '{}'", name));
   }
 
-  // The sign is read with the digits: the smallest number has no positive counterpart.
+  // The sign is read with the digits, because the smallest number has no positive counterpart.
   ExprId number(bool negated) {
     const size_t start = at_;
     while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) ++at_;
@@ -170,7 +170,7 @@ class Parser {
   const ResolveName& resolve_;
   size_t at_ = 0;
   int nesting_ = 0;
-  bool negated_literal_ = false;  // the sign before the last atom is already in its value
+  bool negated_literal_ = false;  // the value of the last atom already includes its sign
   std::string error_;
 };
 

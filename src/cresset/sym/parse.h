@@ -1,4 +1,4 @@
-// Reads the text that to_string() writes: Python's syntax over integers, names, min() and max().
+// Parser for the strings of to_string(): Python's syntax over integers, names, min() and max().
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace cresset::sym {
 
-// A name that is not resolved, or a syntax error, is an InvalidArguments fallback naming the column.
+// A name which is not resolved, or a syntax error, gives an InvalidArguments fallback which names the column.
 using ResolveName = std::function<std::optional<VarId>(std::string_view name)>;
 Result<ExprId> parse(ExprPool& pool, std::string_view text, const ResolveName& resolve);
 
-// For text whose names are all in `names`.
+// For a string whose names are all in `names`.
 using VarIds = std::unordered_map<std::string, VarId>;
 Result<ExprId> parse(ExprPool& pool, std::string_view text, const VarIds& names);
 

@@ -1,4 +1,4 @@
-// Text of an expression, in Python's syntax. parse() reads it back to the same id.
+// Prints an expression in Python's syntax. parse() reads the string back to the same id.
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -119,7 +119,7 @@ class Printer {
     print_chain(sorted, separator, at_least);
   }
 
-  // `tight`: a unary minus stands before, and binds closer than any operator of the term.
+  // `tight`: a unary minus precedes, and binds closer than any operator of the term.
   void print_magnitude(const Term& term, bool tight) {
     const int64_t c = term.coefficient;
     const uint64_t magnitude = c < 0 ? 0 - static_cast<uint64_t>(c) : static_cast<uint64_t>(c);
@@ -145,7 +145,7 @@ class Printer {
     }
   }
 
-  // sum (kind) bound, with what is negative moved to the other side: s0 - s1 <= -1 prints as s0 < s1.
+  // Prints sum (kind) bound with negative terms on the other side: s0 - s1 <= -1 prints as s0 < s1.
   void print_relation(Kind kind, ExprId sum, int64_t bound) {
     TermList all, left, right;
     pool_.terms(sum, all);

@@ -11,7 +11,7 @@ bool commutes(Kind kind) {
          kind == Kind::Or;
 }
 
-// Kinds as they should stand in a sum: s0 + s0//2 + 1.
+// The order of kinds in a sum: s0 + s0//2 + 1.
 int rank(Kind kind) {
   if (kind == Kind::Var) return 0;
   return kind == Kind::Const ? 100 : 1 + static_cast<int>(kind);

@@ -72,7 +72,7 @@ std::optional<int64_t> Profile::typical(const std::string& source) const {
 void Profile::merge(const Profile& other) {
   for (const auto& [source, theirs] : other.records_) {
     SizeRecord& mine = records_[source];
-    // Two processes with one size each, and not the same, have seen it vary between them.
+    // Two processes with one different size each: the size varies between them.
     const bool differ = !mine.sizes.empty() && !theirs.sizes.empty() && mine.sizes.back() != theirs.sizes.back();
     mine.varied = mine.varied || theirs.varied || differ;
     mine.pinned = mine.pinned || theirs.pinned;

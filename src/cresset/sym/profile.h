@@ -1,7 +1,8 @@
-// What is remembered between runs of the sizes of one function: which of them varied, and what became of that.
+// The profile of a function's sizes, kept between runs: the sizes that varied, and whether a symbol for them was
+// useful.
 //
-// Keys are sources ("x.size(0)"), so a profile fits whatever order inputs are met in. It only chooses what is symbolic
-// from the first call on: a wrong or stale one costs a compilation, never correctness.
+// Keys are sources ("x.size(0)"), so a profile does not depend on the order of inputs. A profile only decides which
+// sizes are symbolic from the first call on. A wrong or stale profile costs a compilation, but never correctness.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace cresset::sym {
 
 struct SizeRecord {
   bool varied = false;         // two calls differed
-  bool pinned = false;         // a program in which it was a symbol fixed it all the same
-  std::vector<int64_t> sizes;  // typical ones, least recent first; a few
+  bool pinned = false;         // a program specialized the size although it was a symbol
+  std::vector<int64_t> sizes;  // a few typical sizes, least recent first
 
   bool operator==(const SizeRecord&) const = default;
 };
@@ -25,22 +26,23 @@ class Profile {
  public:
   static constexpr size_t kMostSizes = 4;
 
-  // One call's value. True when this is news: the size is now known to vary.
+  // Records the value of a call. Returns true when the size is thereby first known to vary.
   bool observe(const std::string& source, int64_t value);
   void note_pinned(const std::string& source) { records_[source].pinned = true; }
-  // Whether it should be a symbol at the next capture: it varied, and being a symbol was of use. What was pinned stays
-  // static while its sizes are few; beyond that one more try is cheaper than a variant a size.
+  // Returns whether the size should be a symbol at the next capture: it varied, and no program specialized it. A
+  // specialized size stays static while it has few values. Beyond this number another attempt is cheaper than a cache
+  // entry for each value.
   bool wants_symbol(const std::string& source) const;
   std::optional<int64_t> typical(const std::string& source) const;  // the most recent size
 
-  // Joins what another process saw. Symmetric in what it decides; commutative but for the order of sizes.
+  // Merges the profile of another process. The flags do not depend on the order of merges; the order of sizes does.
   void merge(const Profile& other);
 
   const std::map<std::string, SizeRecord>& records() const { return records_; }
   bool empty() const { return records_.empty(); }
   bool operator==(const Profile&) const = default;
 
-  // One line a size: "x.size(0)<tab>varied,pinned<tab>3,8". Lines that make no sense are left out when reading.
+  // The text has a line for each size: "x.size(0)<tab>varied,pinned<tab>3,8". Malformed lines are ignored when reading.
   std::string to_text() const;
   static Profile from_text(std::string_view text);
 

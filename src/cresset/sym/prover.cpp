@@ -8,14 +8,14 @@
 namespace cresset::sym {
 
 struct Prover::Impl {
-  // An expression in Z3: as an integer, and the condition under which it has a value.
+  // An expression in Z3: an integer, and the condition under which the expression has a value.
   struct Term {
     z3::expr value, defined;
   };
 
   explicit Impl(const ExprPool& pool) : pool(pool), solver(make_solver()) {}
 
-  // The default solver: on these short nonlinear problems it beats the dedicated tactics.
+  // The default solver is faster than the dedicated tactics on these short nonlinear problems.
   z3::solver make_solver() { return z3::solver(context); }
 
   z3::expr truth(const z3::expr& integer) { return integer != 0; }
@@ -55,7 +55,8 @@ struct Prover::Impl {
     CRESSET_CHECK(false, "not an operation on two operands");
   }
 
-  // Z3's div and mod leave a remainder >= 0: they round down for positive divisors, so negative ones are turned round.
+  // Z3's div and mod leave a remainder >= 0: they round down for positive divisors. Operands of negative divisors are
+  // negated.
   Term divide(Kind kind, const Term& a, const Term& b, const z3::expr& both, Division division) {
     const bool is_mod = kind == Kind::Mod;
     const auto up = [&](const z3::expr& x, const z3::expr& y) { return is_mod ? z3::mod(x, y) : x / y; };
@@ -92,7 +93,7 @@ struct Prover::Impl {
     return done(result);
   }
 
-  // What a builder was asked for, not what it made of it.
+  // The operation requested from a builder, as opposed to its simplified result.
   Term original(const RewriteStep& step) {
     const Term a = of(step.a, Division::Partial);
     if (step.kind == StepKind::Rewrite) return a;
@@ -146,7 +147,7 @@ struct Prover::Impl {
     return term.defined && truth(term.value);
   }
 
-  // Proved when the negation cannot be satisfied.
+  // Returns Proved when the negation is unsatisfiable.
   Verdict refute(const z3::expr& negation) {
     solver.push();
     solver.add(negation);
@@ -157,13 +158,13 @@ struct Prover::Impl {
     return result == z3::sat ? Verdict::Refuted : Verdict::Unknown;
   }
 
-  // A model is believed where it satisfies what was asked: a search for nonlinear integers that is cut short may answer
-  // with values outside of their bounds.
+  // A model is accepted only if it satisfies the query. An interrupted search for nonlinear integers may answer with
+  // values outside their bounds.
   z3::check_result check() {
     try {
       const z3::check_result result = solver.check();
       return result == z3::sat && !model_holds() ? z3::unknown : result;
-    } catch (const z3::exception&) {  // some ways of running out of time
+    } catch (const z3::exception&) {  // some kinds of timeout
       return z3::unknown;
     }
   }
@@ -238,7 +239,7 @@ const Assignment& Prover::counterexample() const { return impl_->found; }
 
 }  // namespace cresset::sym
 
-#else  // without Z3: nothing is proved
+#else  // without Z3: every answer is Unknown
 
 namespace cresset::sym {
 

@@ -1,7 +1,7 @@
-// Z3 as an oracle about expressions: proves, or finds values that show the opposite. Used by validation, by tests, and
-// by the solver where its own search gives up; nothing that a product depends on waits for it.
+// Z3 as an oracle about expressions: it proves a claim or finds values which refute it. Validation and tests use it,
+// and the solver uses it when its own search gives up. No compilation depends on Z3.
 //
-// Meaning is that of expr.h: integers without bound, // rounds down, % has the divisor's sign, an expression that
+// Semantics are those of expr.h: unbounded integers, // rounds down, % has the divisor's sign. An expression that
 // divides by zero has no value.
 #pragma once
 
@@ -17,14 +17,14 @@
 
 namespace cresset::sym {
 
-enum class Verdict : uint8_t { Proved, Refuted, Unknown };  // Unknown: time was up, or Z3 is not built in
+enum class Verdict : uint8_t { Proved, Refuted, Unknown };  // Unknown: a timeout, or Z3 is not built in
 
 using Assignment = std::unordered_map<VarId, int64_t>;
 
-// How a division by zero counts.
+// The meaning of a division by zero.
 enum class Division : uint8_t {
-  Partial,  // it has no value: the condition holds for no such values
-  Program,  // it is 0, as in a SizeProgram
+  Partial,  // no value: the condition does not hold for these numbers
+  Program,  // 0, as in a SizeProgram
 };
 
 class Prover {
@@ -41,14 +41,15 @@ class Prover {
   void assume(ExprId condition, Division division = Division::Partial);
   void assume(const Assumption& assumption);
 
-  // Under what was assumed: `after` has the value of the builder's operation (or of a) wherever that has one.
+  // Proves under the assumptions that `after` equals the result of the builder's operation (or `a`) wherever this
+  // result has a value.
   Verdict proves(const RewriteStep& step);
-  // The conditions of `left` and those of `right` hold for the same values.
+  // Proves that the conditions of `left` and of `right` hold for the same values.
   Verdict equivalent(std::span<const ExprId> left, Division left_division, std::span<const ExprId> right,
                      Division right_division);
-  // Values for every variable met so far that satisfy what was assumed. `decided`: false when time was up.
+  // Returns values for all variables met so far which satisfy the assumptions. `decided` is false after a timeout.
   std::optional<Assignment> model(bool* decided = nullptr);
-  // Of the last refutation.
+  // Returns the counterexample of the last refutation.
   const Assignment& counterexample() const;
 
  private:

@@ -1,4 +1,4 @@
-// One step of every rewriting walk: the node `id` over new operands, canonical again.
+// A single step of every rewriting walk: the node `id` over new operands, in canonical form.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 namespace cresset::sym {
 
 ExprId rebuild(ExprPool& pool, ExprId id, std::span<const ExprId> operands);
-// A node of a kind that has operands.
+// The same for a kind which has operands.
 ExprId rebuild(ExprPool& pool, Kind kind, std::span<const ExprId> operands);
 
-// `id` of one pool in another; nullopt when it mentions a variable that `vars` lacks.
+// Copies `id` into another pool. Returns nullopt when it mentions a variable that `vars` lacks.
 std::optional<ExprId> transfer(const ExprPool& from, ExprId id, ExprPool& to,
                                const std::unordered_map<VarId, ExprId>& vars);
 

@@ -2,7 +2,7 @@
 
 namespace cresset::sym {
 
-// A hash decides what was seen before. Two steps that collide cost one proof of thousands, in a debugging mode.
+// Steps are deduplicated by hash. A collision loses one proof among thousands, in a debugging mode.
 void RewriteLog::add(RewriteStep step) {
   constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ull;
   uint64_t h = static_cast<uint64_t>(step.kind) + 1;

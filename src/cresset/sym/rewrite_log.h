@@ -1,7 +1,7 @@
-// What was done to expressions, step by step, kept only while validating (CRESSET_VALIDATE=1; validate.h proves it).
+// A log of the rewrites of expressions, kept only while validating (CRESSET_VALIDATE=1; validate.h proves its steps).
 //
-// A step says: under the first `known` assumptions of its knowledge base, `after` has the value of the original
-// wherever the original has one. Steps of the pool's builders hold under no assumption at all.
+// A step claims: under the first `known` assumptions of its knowledge base, `after` has the value of the original
+// wherever the original has a value. Steps of the pool's builders hold without assumptions.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ struct RewriteStep {
   static constexpr uint32_t kNoBase = UINT32_MAX;
 
   StepKind kind = StepKind::Rewrite;
-  const char* rule = "";  // for people
-  ExprId a, b;            // Rewrite: a; others: the operands given to the builder
+  const char* rule = "";  // for messages
+  ExprId a, b;            // Rewrite: a; other kinds: the operands given to the builder
   ExprId after;
-  uint32_t base = kNoBase;  // whose assumptions
-  uint32_t known = 0;       // how many of them
+  uint32_t base = kNoBase;  // the knowledge base of the assumptions
+  uint32_t known = 0;       // the number of its assumptions which were known
 };
 
-// What a knowledge base (one Facts) was told, in order.
+// The assumptions of a knowledge base (a Facts object), in order.
 struct Assumption {
   enum class Kind : uint8_t { Range, Extent, Condition } kind;
-  ExprId expr;  // Range, Extent: the variable; Condition: what holds
+  ExprId expr;  // Range, Extent: the variable; Condition: the condition which holds
   Interval range;
   ExprId extent;  // exclusive; the variable is also >= 0
 };
@@ -51,7 +51,7 @@ class RewriteLog {
   const std::vector<std::vector<Assumption>>& bases() const { return bases_; }
 
  private:
-  // The same step under the same or more assumptions is one step.
+  // A step which is repeated under the same or more assumptions is stored once.
   void add(RewriteStep step);
 
   std::vector<RewriteStep> steps_;

@@ -140,7 +140,7 @@ ExprId ExprPool::quotient_of(ExprId mod) {
 
 namespace {
 
-// The last of join_one's rules, for term i = k*rest*mod. Constants in y need no partner.
+// The last rule of join_one, for term i = k*rest*mod. Constants in y need no partner.
 bool cancel_dividend(ExprPool& pool, TermList& terms, size_t i, ExprId mod, ExprId quotient, ExprId rest) {
   const int64_t k = terms[i].coefficient;
   const ExprId y = pool.operands(mod)[0], b = pool.operands(mod)[1];
@@ -172,8 +172,8 @@ bool cancel_dividend(ExprPool& pool, TermList& terms, size_t i, ExprId mod, Expr
 // With mod = Mod(y, b) a factor of term i = k * m * Mod(y, b), and q = y // b:
 //   k*m*(y mod b) + k*m*b*q           ->  k*m*y
 //   k*m*(y mod b) + k*m*b*(q mod c)   ->  k*m*(y mod (b*c))
-//   k*m*(y mod b) - k*m*y             ->  -k*m*b*q         a size padded to a multiple of b is seen to be one
-// Sound where b != 0, which the caller has seen to.
+//   k*m*(y mod b) - k*m*y             ->  -k*m*b*q         shows that a size padded to a multiple of b is a multiple
+// The rules are sound where b != 0, which the caller ensures.
 bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod, const Divisors* positive) {
   const Term term = terms[i];
   const ExprId y = operands(mod)[0], b = operands(mod)[1];

@@ -1,4 +1,5 @@
-// Floor division and remainder. No rule here assumes that a symbolic divisor is non-zero: those live in Facts.
+// Floor division and remainder. No rule here assumes a non-zero symbolic divisor; Facts has the rules with this
+// assumption.
 #include <limits>
 
 #include "sym/arith.h"
@@ -13,7 +14,7 @@ struct Split {
   int64_t common = 0;            // gcd of the divisor and the remainder's coefficients
 };
 
-// Coefficients are divided towards zero, so that -x stays -x; the constant is divided down.
+// Coefficients are divided towards zero, so that -x stays -x. The constant is divided down.
 void split_terms(const TermList& dividend, int64_t divisor, Split& out) {
   out.common = divisor;
   for (const Term& term : dividend) {
@@ -70,7 +71,7 @@ ExprId ExprPool::make_floor_div(ExprId a, ExprId b) {
 //   (g*r + k) // (g*c)   ->  (r + k // g) // c
 //   (x // d + k) // c    ->  (x + k*d) // (c*d)         for c > 0
 //   (x mod (d*c)) // c   ->  (x // c) mod d             for c, d > 0
-//   (-x) // c            ->  -((x + c - 1) // c)        so that rounding up has one form
+//   (-x) // c            ->  -((x + c - 1) // c)        so that rounding up has a unique form
 ExprId ExprPool::divide_by_constant(ExprId a, int64_t c) {
   if (c == 1) return a;
   TermList dividend;

@@ -1,4 +1,4 @@
-// Minimum and maximum: flattened, one constant, operands a constant apart compared.
+// Minimum and maximum: flattened, at most one constant, operands with a constant difference compared.
 #include <algorithm>
 
 #include "sym/expr.h"

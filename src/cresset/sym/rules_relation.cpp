@@ -14,7 +14,7 @@ bool holds(Kind kind, int64_t lhs, int64_t rhs) {
   return kind == Kind::Ne ? lhs != rhs : lhs <= rhs;
 }
 
-// k*r*x - k*r*c*(x // c) + n  is  k*r*(x mod c) + n: divisibility is seen in the shorter form. Other sums stay.
+// k*r*x - k*r*c*(x // c) + n  is  k*r*(x mod c) + n. The shorter form shows divisibility. Other sums stay.
 void fold_remainder(ExprPool& pool, TermList& difference) {
   for (size_t i = 0; i < difference.size(); ++i) {
     const Term term = difference[i];
@@ -46,7 +46,7 @@ void fold_remainder(ExprPool& pool, TermList& difference) {
 ExprId ExprPool::relation(Kind kind, ExprId a, ExprId b, int64_t offset) {
   TermList difference;
   if (kind == Kind::Le && is_const(b) && const_value(b) > std::numeric_limits<int64_t>::max() / 2 && !is_const(a)) {
-    // n - 1 <= 2^63 - 1, as a slice without an end asks: where the other side has no room, the constant stays.
+    // A slice without an end asks for n - 1 <= 2^63 - 1. Where the constant does not fit on the other side, it stays.
     terms(a, difference);
     const int64_t constant_part = difference.back().monomial.valid() ? 0 : difference.back().coefficient;
     const int64_t limit = const_value(b) - offset;
@@ -70,7 +70,7 @@ ExprId ExprPool::relation(Kind kind, ExprId a, ExprId b, int64_t offset) {
   if (kind != Kind::Le && bound % g != 0) return constant(kind == Kind::Ne);
   bound = sym::floor_div(bound, g);
   for (Term& term : difference) term.coefficient /= g;
-  if (kind != Kind::Le && difference[0].coefficient < 0) {  // a coefficient may have stuck at the end of int64
+  if (kind != Kind::Le && difference[0].coefficient < 0) {  // a coefficient may have saturated at the end of int64
     for (Term& term : difference) term.coefficient = saturating_neg(term.coefficient);
     bound = saturating_neg(bound);
   }
@@ -79,8 +79,8 @@ ExprId ExprPool::relation(Kind kind, ExprId a, ExprId b, int64_t offset) {
     const Expr& atom = exprs_[term.monomial.index];
     if (is_boolean(term.monomial)) return relation_of_boolean(kind, term.monomial, term.coefficient < 0, bound);
     if (kind == Kind::Le && atom.kind == Kind::FloorDiv && is_const(operands(term.monomial)[1])) {
-      // x // c <= n  <=>  x <= c*n + c - 1;   x // c >= n  <=>  x >= c*n;   canonical c > 0 (or 0: no value). Not where
-      // the new bound is beyond int64: one that sticks at the end is another condition.
+      // x // c <= n  <=>  x <= c*n + c - 1;   x // c >= n  <=>  x >= c*n;   canonical c > 0 (or 0: no value). A new
+      // bound beyond int64 would saturate and change the condition, so the rule does not apply.
       const ExprId x = operands(term.monomial)[0];
       const int64_t c = exprs_[operands(term.monomial)[1].index].value;
       const bool upper = term.coefficient > 0;

@@ -7,7 +7,7 @@
 namespace cresset::sym {
 namespace {
 
-// Beyond this nothing is said: sums and products of such numbers saturate.
+// Samples beyond this magnitude are invalid, since sums and products of them saturate.
 constexpr int64_t kGreatestSample = int64_t{1} << 60;
 constexpr uint16_t kMostDepth = 200;
 constexpr int64_t kUnknownSizes[] = {37, 64, 5, 121};  // of sizes without a hint
@@ -35,7 +35,7 @@ void Samples::declare_index(VarId var, ExprId extent) {
   v.valid = extents.valid;
   for (size_t i = 0; i < kPoints; ++i) {
     const int64_t n = extents.at[i];
-    if (n <= 0) v.valid &= static_cast<uint8_t>(~(1u << i));  // of no iterations, anything holds
+    if (n <= 0) v.valid &= static_cast<uint8_t>(~(1u << i));  // without iterations every claim holds
     const int64_t places[kPoints] = {0, n - 1, n / 2, n / 3};
     v.at[i] = places[i];
   }
@@ -74,7 +74,7 @@ Samples::Values Samples::evaluate(ExprId e) {
     return out;
   }
   if (pool_[e].depth > kMostDepth) return out;
-  const std::span<const ExprId> operands = pool_.operands(e);  // evaluating makes no expressions
+  const std::span<const ExprId> operands = pool_.operands(e);  // evaluation creates no expressions
   out = values(operands[0]);
   for (size_t k = kind == Kind::Not ? 0 : 1; k < operands.size(); ++k) {
     const Values next = values(operands[k]);

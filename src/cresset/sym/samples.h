@@ -1,9 +1,10 @@
-// A few points at which all that was learned holds: what is false at one of them needs no proof attempt.
+// A few sample points at which all learned conditions hold. A claim which is false at a point needs no proof attempt.
 //
-// Most questions asked of facts have the answer "not provable", and only an exhausted search says so. A point answers
-// at once: a size has its hint there, a loop index the first, the last or a middle one of its values. A point is
-// dropped when something is learned that does not hold at it, so a claim refuted here has a counterexample under all
-// facts. Answers never depend on it but for the searches' limits: a claim with a counterexample has no proof.
+// Most claims about facts are "not provable", and otherwise only an exhausted search gives this answer. A sample point
+// answers at once. A size has its hint at the points; a loop index has its first, its last or a middle value. A point
+// is dropped when a learned condition does not hold at it. A claim refuted here therefore has a counterexample under
+// all facts. Answers depend on the points only through the limits of a search, since a claim with a counterexample has
+// no proof.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ class Samples {
   void declare(VarId var, Interval range, std::optional<int64_t> hint);
   void declare_index(VarId var, ExprId extent);
   void learn(ExprId condition);
-  // Whether `sum` is greater than `bound` at some point.
+  // Returns whether `sum` is greater than `bound` at some point.
   bool exceeds(ExprId sum, int64_t bound);
 
  private:
@@ -31,7 +32,7 @@ class Samples {
   struct Values {
     std::array<int64_t, kPoints> at{};
     uint8_t valid = 0;   // bit i: there is a value at point i
-    bool known = false;  // evaluated already
+    bool known = false;  // already evaluated
   };
 
   Values values(ExprId e);

@@ -7,8 +7,8 @@ namespace {
 
 constexpr int64_t kLargestDenominator = 2048;
 constexpr int64_t kLargestFactor = 1024;
-constexpr int64_t kUseful = 32;  // a smaller range of sizes is not worth a guard
-// Whether an error shows depends on the mantissa of a multiple alone; these lie densely enough.
+constexpr int64_t kUseful = 32;  // a smaller range of sizes does not justify a guard
+// The mantissa of a multiple alone decides whether an error shows; the tried multiples lie densely enough.
 constexpr int64_t kTries = 4096;
 
 std::optional<Scale> simplest_fraction(double c) {
@@ -19,9 +19,9 @@ std::optional<Scale> simplest_fraction(double c) {
   return std::nullopt;
 }
 
-// The sign of c - p / q, exactly: c is an integer times a power of two.
+// The exact sign of c - p / q: c is an integer times a power of two.
 int error_sign(double c, const Scale& scale) {
-  // One rounding, which keeps the sign.
+  // A single rounding keeps the sign.
   const double error = std::fma(c, static_cast<double>(scale.denominator), -static_cast<double>(scale.numerator));
   return error > 0 ? 1 : error < 0 ? -1 : 0;
 }

@@ -123,7 +123,7 @@ ExprId ShapeEnv::simplify(ExprId e) { return facts_.simplify(e); }
 
 void ShapeEnv::record_guard(ExprId condition, Reason reason) {
   if (!pool_.is_boolean(condition)) condition = pool_.ne(condition, pool_.constant(0));
-  if (pool_[condition].kind == Kind::And) {  // each part on its own: some may be known, and failures name the part
+  if (pool_[condition].kind == Kind::And) {  // separately: some parts may be known, and failures name the part
     ExprList parts;
     parts.assign(pool_.operands(condition));
     for (const ExprId part : parts) {

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kTerms = 16, kFactors = 6;  // multiplied out, 16 terms are at most 16 * 2^6
 constexpr int64_t kLimit = int64_t{1} << 62;
 
-// A product of factors, each counted from its least value, and how often it is in the sum.
+// A product of factors, each measured from its least value, with its coefficient in the sum.
 struct Product {
   std::array<uint32_t, kFactors> above;
   uint32_t count;
@@ -24,7 +24,7 @@ struct Product {
 };
 using Shifted = SmallVector<Product, 32>;
 
-// coefficient * product(least_i + above_i), multiplied out. False when a number leaves the limit.
+// coefficient * product(least_i + above_i), multiplied out. Returns false when a number exceeds the limit.
 bool add_product(Shifted& sum, std::span<const ExprId> factors, std::span<const int64_t> least, int64_t coefficient) {
   for (uint32_t chosen = 0; chosen < (1u << factors.size()); ++chosen) {
     Product product{{}, 0, coefficient};
@@ -51,7 +51,7 @@ bool add_product(Shifted& sum, std::span<const ExprId> factors, std::span<const 
 
 bool falls_from(ExprPool& pool, std::span<const Term> sum, int64_t bound, const std::function<int64_t(ExprId)>& least) {
   if (sum.size() > kTerms) return false;
-  bool has_product = false;  // of a sum without one, ranges say as much
+  bool has_product = false;  // without a product, ranges are equally strong
   for (const Term& term : sum) {
     const size_t count = pool.factors(term.monomial).size();
     if (count > kFactors) return false;

@@ -8,10 +8,11 @@
 
 namespace cresset::sym {
 
-// Whether a sum is at most `bound`, since it does not grow when any atom does: written in how far each atom is above
-// its least value, no term has a positive factor. b + b*p*q >= p*q + 2 for b, p, q >= 2 is found so: with b = 2 + b'
-// and so on every coefficient has the sign that the bound wants. Ranges of single terms do not see it, since one factor
-// grows on both sides. `least` gives an atom's least value, Interval::kNegInf where it has none. False: not known.
+// Returns whether a sum is at most `bound` because it does not grow in any atom. The sum is written in the distance of
+// each atom from its least value; then no term has a positive factor. b + b*p*q >= p*q + 2 for b, p, q >= 2 is found in
+// this way: with b = 2 + b' and so on, every coefficient has the sign that the bound needs. The ranges of single terms
+// do not prove it, since one factor grows on both sides. `least` returns an atom's least value, or Interval::kNegInf.
+// False means "not known".
 bool falls_from(ExprPool& pool, std::span<const Term> sum, int64_t bound, const std::function<int64_t(ExprId)>& least);
 
 }  // namespace cresset::sym

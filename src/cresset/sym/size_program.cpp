@@ -95,7 +95,7 @@ class Builder {
     return result;
   }
 
-  // Starts from a term that needs no multiplication, then one multiply-add a term.
+  // Starts from a term without multiplication; each further term is a multiply-add.
   uint32_t emit_sum(const TermList& terms) {
     if (terms.empty()) return emit_constant(0);
     size_t first = terms.size() - 1;
@@ -113,7 +113,7 @@ class Builder {
     return result;
   }
 
-  // Negative terms go to the other side: no negation is computed.
+  // Negative terms go to the other side, so no negation is computed.
   uint32_t emit_relation(Kind kind, ExprId sum, int64_t bound) {
     TermList all, left, right;
     pool_.terms(sum, all);
@@ -174,7 +174,7 @@ inline int64_t step(const SizeProgram::Instr& i, const int64_t* r, const int64_t
   __builtin_unreachable();
 }
 
-// Whether the numbers of this step lie within 64 bits; its result does not, else.
+// Returns whether the numbers of this step fit in 64 bits. Otherwise its result is wrong.
 inline bool fits(const SizeProgram::Instr& i, const int64_t* r) {
   int64_t unused;
   switch (i.kind) {
@@ -187,7 +187,7 @@ inline bool fits(const SizeProgram::Instr& i, const int64_t* r) {
   }
 }
 
-// Registers of one run: on the stack for all but giant programs.
+// The registers of a run: on the stack for all but very large programs.
 class Registers {
  public:
   explicit Registers(size_t count) {

@@ -1,4 +1,4 @@
-// Expressions compiled to a flat list of register operations, run at each call: shapes, offsets, guards.
+// Expressions compiled to a flat list of register operations which runs at each call: shapes, offsets, guards.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,33 @@
 
 namespace cresset::sym {
 
-// Evaluates a fixed list of expressions over a slot array. Serializable plain data.
+// Evaluates a fixed list of expressions over a slot array. The program is plain, serializable data.
 class SizeProgram {
  public:
-  // Const: value. Var: slot a. Add: r[a] + value * r[b]. Eq, Ne, Lt, Le: r[a] against r[b] + value.
-  // Others: r[a] op r[b].
+  // Const: value. Var: slot a. Add: r[a] + value * r[b]. Eq, Ne, Lt, Le: r[a] against r[b] + value. Other kinds: r[a]
+  // op r[b].
   struct Instr {
     Kind kind;
     uint32_t a = 0, b = 0;
     int64_t value = 0;
   };
 
-  // Output i of run() is expression i. `slot_of` maps each variable mentioned to its slot (CHECKed).
+  // Output i of run() is expression i. `slot_of` maps each mentioned variable to its slot (CHECKed).
   static SizeProgram compile(const ExprPool& pool, std::span<const ExprId> outputs,
                              const std::unordered_map<VarId, uint32_t>& slot_of);
 
-  // From what instrs() and outputs() gave. Empty, when these are no program.
+  // Builds a program from the results of instrs() and outputs(). The program is empty when they are malformed.
   static SizeProgram from_parts(std::vector<Instr> instrs, std::vector<uint32_t> outputs);
 
   size_t output_count() const { return outputs_.size(); }
-  // `slots`: values of the variables. `out`: output_count() values. Division by zero yields 0 (guards that divide
-  // stand beside guards that their divisors are not zero).
+  // `slots`: values of the variables. `out`: output_count() values. Division by zero yields 0; guards with a division
+  // are accompanied by guards that the divisor is not zero.
   void run(const int64_t* slots, int64_t* out) const;
-  // Runs and returns the index of the first output that is 0 or whose numbers leave 64 bits, or -1: the form guards are
-  // checked in.
+  // Runs the program and returns the index of the first output which is 0 or whose numbers leave 64 bits, or -1. Guards
+  // are checked in this form.
   int64_t first_zero(const int64_t* slots) const;
 
-  // Expression `output`, read back from the instructions, over variables whose index is the slot.
+  // Returns expression `output`, read back from the instructions. The index of each variable is its slot.
   ExprId decompile(ExprPool& pool, size_t output) const;
 
   const std::vector<Instr>& instrs() const { return instrs_; }

@@ -10,7 +10,7 @@ namespace {
 
 enum class Outcome : uint8_t { Found, None, GaveUp };
 
-// The values to try for one variable, in order.
+// The values to try for a variable, in order.
 class Choices {
  public:
   Choices(Interval range, bool down, int64_t start) : range_(range), down_(down), next_(start), up_from_(start) {}
@@ -39,7 +39,7 @@ class Search {
          const SolveLimits& limits)
       : pool_(pool), order_(order), conditions_(conditions), limits_(limits), left_(limits.choices) {}
 
-  // `start_of` picks the first value to try within a range.
+  // `start_of` picks the first value to try in a range.
   template <class StartOf>
   Outcome run(Box box, size_t position, bool down_first, StartOf&& start_of) {
     if (!box.narrow(conditions_)) return Outcome::None;
@@ -123,7 +123,7 @@ Solution Solver::search(std::span<const VarId> order, Order how, uint64_t seed, 
   return limits_.z3_ms > 0 ? ask_z3() : Solution{};
 }
 
-// Z3 gives any solution; halving the sum of the sizes while one is left brings it near the smallest.
+// Z3 gives an arbitrary solution. Halving the sum of the sizes while a solution exists brings it near the smallest.
 Solution Solver::ask_z3() {
   constexpr int kHalvings = 24;
   Prover prover(pool_);

@@ -1,7 +1,8 @@
-// From guards to sizes: the smallest that they accept, random ones, the range of each, and sizes that others reject.
+// From guards to sizes: the smallest accepted sizes, random accepted sizes, the range of each size, and sizes that
+// other guards reject.
 //
-// A search over the variables, in the order of declaration, with narrowing (box.h) after every choice. It is bounded;
-// where it gives up, Z3 is asked when there is one.
+// The solver searches over the variables in the order of declaration and narrows ranges (box.h) after every choice. The
+// search is bounded. Where it gives up, Z3 is asked if it is built in.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 namespace cresset::sym {
 
 struct SolveLimits {
-  int64_t choices = 20000;  // values tried in one search
-  int64_t tries = 512;      // values tried for one variable under one choice of those before
+  int64_t choices = 20000;  // values tried in a search
+  int64_t tries = 512;      // values tried for a variable under one choice of the earlier variables
   int z3_ms = 1000;         // 0: Z3 is not asked
 };
 
@@ -28,7 +29,7 @@ struct Solution {
   bool found() const { return status == Status::Found; }
 };
 
-// What is known of one variable: ends that are attained when `exact`, and x = remainder (mod step).
+// The known range of a variable. An end is attained when its `exact` flag is set, and x = remainder (mod step).
 struct ValidRange {
   Interval ends;
   bool exact_low = false, exact_high = false;
@@ -41,12 +42,13 @@ class Solver {
 
   void declare(VarId var, Interval range);
   void require(ExprId condition) { conditions_.push_back(condition); }
-  // At least one of these does not hold: what another variant accepts.
+  // At least one of these conditions, the guards of another cache entry, must be false.
   void exclude(std::span<const ExprId> conditions);
 
-  // The first in the order of declaration: the first variable is as small as it can be, then the second, ...
+  // Returns the lexicographically smallest solution in the order of declaration: the first variable is minimal, then
+  // the second, ...
   Solution smallest();
-  // Random values near the low end of each range; ends and 0, 1, 2 are met often.
+  // Returns random values near the low end of each range. The ends and 0, 1, 2 occur often.
   Solution sample(uint64_t seed, int64_t spread = 64);
   ValidRange valid_range(VarId var);
 

@@ -43,11 +43,12 @@ class Substitution {
   std::unordered_map<ExprId, ExprId> done_;
 };
 
-// Calls visit(var) once a distinct sub-expression that is a variable and may be in `mask`; stops when it returns true.
+// Calls visit(var) once for each distinct variable in the expression whose bit is in `mask`. Stops when visit returns
+// true.
 template <class Visit>
 bool visit_vars(const ExprPool& pool, ExprId root, uint64_t mask, Visit&& visit) {
   SmallVector<ExprId, 64> work;
-  std::unordered_set<ExprId> seen;  // shared parts only: small expressions never touch it
+  std::unordered_set<ExprId> seen;  // shared nodes only: small expressions never use the set
   const bool track = pool[root].weight > 64;
   work.push_back(root);
   while (!work.empty()) {

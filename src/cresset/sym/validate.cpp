@@ -54,7 +54,7 @@ class Validation {
     std::vector<ExprId> asked, program;
     for (const Symbol& s : env.symbols()) {
       const Interval natural = s.range.lo >= 0 ? Interval::size() : Interval::all();
-      const bool promised = !s.hint;  // an unbacked symbol's range is that of its producer
+      const bool promised = !s.hint;  // the producer ensures the range of an unbacked symbol
       prover.assume({Assumption::Kind::Range, var(s.var), promised ? s.range : natural, {}});
       if (!promised) add_range(s, natural);
     }
@@ -84,7 +84,7 @@ class Validation {
 
   bool time_left() const { return now_ms() - begin_ < limits_.total_s * 1000; }
 
-  // A builder that stored what it was given has changed nothing.
+  // A builder that stored its arguments unchanged needs no proof.
   bool trivial(const RewriteStep& step) {
     const bool kept = pool_[step.after].kind == Kind::FloorDiv || pool_[step.after].kind == Kind::Mod;
     if (!kept || pool_.operands(step.after)[0] != step.a || pool_.operands(step.after)[1] != step.b) return false;
@@ -92,8 +92,8 @@ class Validation {
     return true;
   }
 
-  // Few facts first: what touches the expression, then what touches that, then all. A proof from some is a proof from
-  // all; only a refutation needs all of them.
+  // Few facts are tried first: facts about the variables of the expression, then facts connected with these facts, then
+  // all. A proof from some facts is a proof from all facts; only a refutation needs all of them.
   void rewrites_of(uint32_t base, const std::vector<Assumption>& facts, const std::vector<const RewriteStep*>& steps) {
     for (const RewriteStep* step : steps) {
       if (step->base != base) continue;

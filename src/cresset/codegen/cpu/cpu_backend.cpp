@@ -20,7 +20,7 @@ struct CpuBackend::CpuPlan final : Plan {
 struct CpuBackend::Machine {
   Target target;
   std::unique_ptr<Jit> jit;
-  std::vector<std::unique_ptr<ObjectCompiler>> compilers;  // one a worker
+  std::vector<std::unique_ptr<ObjectCompiler>> compilers;  // a compiler for each worker
 };
 
 CpuBackend::CpuBackend()
@@ -42,7 +42,7 @@ void CpuBackend::set_up() {
   if (!machine_->target.triple.empty()) return;
   machine_->target =
       host_target(options_.vector_bits != 0 ? options_.vector_bits : static_cast<int>(option_int(Option::VECTOR_BITS)));
-  machine_->compilers.clear();  // made when code is: a process that finds all its kernels on disk needs none
+  machine_->compilers.clear();  // created on demand: a process which finds all its kernels on disk needs none
   if (machine_->jit == nullptr) machine_->jit = std::make_unique<Jit>(machine_->target.triple);
   machine_->jit->set_resolver(options_.resolver);
 }

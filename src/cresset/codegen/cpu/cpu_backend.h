@@ -1,4 +1,4 @@
-// The CPU's backend: LLVM code for the machine that runs, linked into this process.
+// The CPU backend: LLVM code for the host machine, linked into this process.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace cresset::codegen::cpu {
 
 struct CpuOptions {
-  SymbolResolver resolver = nullptr;  // nullptr: scalar libm, one lane at a time
+  SymbolResolver resolver = nullptr;  // nullptr: scalar libm, lane by lane
   int vector_bits = 0;                // 0: the host's widest
   bool from_disk_cache = true;
 };
@@ -35,7 +35,7 @@ class CpuBackend final : public CachingBackend {
   Result<std::shared_ptr<const CompiledKernel>> load(const runtime::KernelImage& image, KernelRecord record) override;
 
   struct CpuPlan;
-  struct Machine;  // LLVM's part
+  struct Machine;  // state of LLVM
   CpuOptions options_;
   const std::unique_ptr<Machine> machine_;
 };

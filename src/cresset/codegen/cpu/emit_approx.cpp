@@ -10,14 +10,14 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-// Near-minimax polynomials, fitted by reweighted least squares at 40 digits; relative errors in units of 2^-24.
-// (exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2: 0.05 of exp(r).
+// Near-minimax polynomials, fitted by reweighted least squares at 40 digits; relative errors in units of 2^-24. (exp(r)
+// - 1 - r) / r^2 on |r| <= ln(2) / 2: 0.05 of exp(r).
 constexpr double kExp[] = {0.4999999337315974, 0.1666651952341642, 0.041668401063091276, 0.008368851129067956,
                            0.0013814321843304577};
 // (tanh(sqrt t) / sqrt t - 1) / t on t <= 0.64^2: 0.1 of tanh.
 constexpr double kTanh[] = {-0.3333326951505848, 0.1333109221099552, -0.05370965456883302, 0.020538811785282603,
                             -0.005591008135700237};
-// erf(sqrt t) / sqrt t - 1 on t <= 1: 0.02 of erf. Without the 1, which is added in the last step, unrounded.
+// erf(sqrt t) / sqrt t - 1 on t <= 1: 0.02 of erf. The final 1 is added in the last step, unrounded.
 constexpr double kErf[] = {0.1283791657266722,   -0.3761262582396059,   0.11283585145518094,  -0.026853811805725603,
                            0.005188327439514052, -0.000801019146211266, 7.853854211571401e-05};
 // -log(erfc(x)) on 0.92 <= x <= 3.95: 0.03 of erf.
@@ -27,14 +27,14 @@ constexpr double kLogErfc[] = {0.0001956711767394858, 1.1276756459111528,    0.6
 constexpr double kSin[] = {-0.16666654602276771, 0.0083321602919058799, -0.000195152181161819};
 // (cos(sqrt t) - 1 + t / 2) / t^2 on t <= (pi / 4)^2: 0.002 of cos.
 constexpr double kCos[] = {0.041666645670160623, -0.0013887315616747172, 2.4433082713982745e-5};
-constexpr double kTanhSmall = 0.625, kTanhFlat = 10;  // tanh is x-like below, 1 above
+constexpr double kTanhSmall = 0.625, kTanhFlat = 10;  // tanh is close to x below, and 1 above
 constexpr double kErfSmall = 0.96, kErfFlat = 3.95;
 
 constexpr double kRounder = 12582912.0;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
 constexpr double kLog2E = 1.4426950408889634;
-// pi / 2 as floats, cut off and not rounded: all are positive, so that -0 stays. A number of quarter turns has at most
-// 17 bits: what is taken off first leaves no rest, and what the last one lacks is far below the least distance of any
-// such float from a multiple.
+// pi / 2 as floats, truncated instead of rounded: all are positive, so that -0 stays. A number of quarter turns has at
+// most 17 bits, so the first products are exact. The error of the last part is far below the least distance of a float
+// in range from a multiple of pi / 2.
 constexpr double kQuarter[] = {0x1.921fb4p+0, 0x1.4442dp-24, 0x1.846988p-48};
 constexpr double kMostOfWave = 1e5, kQuarters = 0.6366197723675814;
 constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
@@ -91,7 +91,7 @@ Value* ApproxEmitter::scale(const Reduced& parts) {
   for (unsigned start = 0; start < type->getNumElements(); start += kWidth) {
     Value* mantissa = slice(parts.mantissa, start);
     Value* everywhere = s_.ir.getInt16(0xffff);
-    Value* as_set = s_.ir.getInt32(4);  // the rounding mode in force
+    Value* as_set = s_.ir.getInt32(4);  // the current rounding mode
     pieces.push_back(s_.ir.CreateIntrinsic(Intrinsic::x86_avx512_mask_scalef_ps_512, {},
                                            {mantissa, slice(parts.whole, start), mantissa, everywhere, as_set}));
   }
@@ -114,8 +114,8 @@ Value* ApproxEmitter::exp(Value* x) {
   return s_.ir.CreateFMul(s_.ir.CreateFMul(parts.mantissa, power_of_two(half)), power_of_two(rest));
 }
 
-// 2^n * tail + (2^n - 1), by halves, so that 2^n is finite for all results that are; with n = 0 the tail alone. Bounds:
-// expm1(89) overflows, expm1(-30) is -1. The sign is that of x for zeros too.
+// 2^n * tail + (2^n - 1), by halves, so that 2^n is finite whenever the result is finite. With n = 0 the result is the
+// tail alone. Bounds: expm1(89) overflows, expm1(-30) is -1. The sign is the sign of x, for zeros too.
 Value* ApproxEmitter::expm1(Value* x) {
   const Reduced parts = exp_parts(at_least(at_most(x, 89), -30));
   Value* half = power_of_two(s_.ir.CreateSub(parts.exponent, s_.constant_int_like(parts.exponent, 1)));
@@ -125,7 +125,7 @@ Value* ApproxEmitter::expm1(Value* x) {
   return s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, out, x);
 }
 
-// Small |x|: |x| + |x|^3 P(x^2). Else 1 - 2 / (exp(2|x|) + 1). The sign comes last: it is that of x for zeros too.
+// Small |x|: |x| + |x|^3 P(x^2). Otherwise 1 - 2 / (exp(2|x|) + 1). The sign of x is copied last, for zeros too.
 Value* ApproxEmitter::tanh(Value* x) {
   Value* magnitude = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, x);
   Value* square = s_.ir.CreateFMul(x, x);
@@ -137,7 +137,7 @@ Value* ApproxEmitter::tanh(Value* x) {
   return s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, out, x);
 }
 
-// Small |x|: |x| + |x| P(x^2). Else 1 - exp(-Q(|x|)).
+// Small |x|: |x| + |x| P(x^2). Otherwise 1 - exp(-Q(|x|)).
 Value* ApproxEmitter::erf(Value* x) {
   Value* magnitude = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, x);
   Value* small = fma(horner(s_.ir.CreateFMul(x, x), kErf), magnitude, magnitude);
@@ -159,11 +159,11 @@ ApproxEmitter::Angle ApproxEmitter::quarter_turns(Value* x) {
   Value* turns = s_.ir.CreateFSub(shifted, number(x, kRounder));
   Value* rest = x;
   for (const double part : kQuarter) rest = fma(turns, number(x, -part), rest);
-  return {rest, s_.ir.CreateBitCast(shifted, bits)};  // kRounder's own bits count whole turns
+  return {rest, s_.ir.CreateBitCast(shifted, bits)};  // the bits of kRounder add whole turns
 }
 
-// |rest| + |rest|^3 P(rest^2), its sign that of rest, for zeros too; or 1 - rest^2 / 2 + rest^4 Q(rest^2). Then the
-// sign of the half turn.
+// Sine: |rest| + |rest|^3 P(rest^2), with the sign of rest, for zeros too. Cosine: 1 - rest^2 / 2 + rest^4 Q(rest^2).
+// The sign of the half turn is applied last.
 Value* ApproxEmitter::wave(Value* rest, Value* quarters) {
   Value* square = s_.ir.CreateFMul(rest, rest);
   Value* magnitude = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, rest);

@@ -1,5 +1,5 @@
 // exp, expm1, tanh, erf, sin and cos of f32 as inline code, within 2 units in the last place, specials included. A call
-// would spill every vector register around it; these are the functions of activations, softmax and positions.
+// would spill every vector register around it. Activations, softmax and positional encodings use these functions.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ class ApproxEmitter {
   llvm::Value* expm1(llvm::Value* x);
   llvm::Value* tanh(llvm::Value* x);
   llvm::Value* erf(llvm::Value* x);
-  // Where no lane is beyond_wave: there are arguments, infinity and NaN among them, that the library must take.
+  // Valid where no lane is beyond_wave(). Larger arguments, infinity and NaN need the library.
   llvm::Value* sin(llvm::Value* x);
   llvm::Value* cos(llvm::Value* x);
   llvm::Value* beyond_wave(llvm::Value* x);
@@ -28,8 +28,8 @@ class ApproxEmitter {
     llvm::Value* exponent;  // ... and as an i32
   };
   Reduced exp_parts(llvm::Value* x);         // exp(x) = mantissa * 2^exponent, for |x| < 2^15
-  llvm::Value* exp_bounded(llvm::Value* x);  // for results within the normal numbers
-  llvm::Value* scale(const Reduced& parts);  // mantissa * 2^exponent, rounded once, where the machine can
+  llvm::Value* exp_bounded(llvm::Value* x);  // for results in the range of normal numbers
+  llvm::Value* scale(const Reduced& parts);  // mantissa * 2^exponent, rounded once, if the machine supports it
   struct Angle {
     llvm::Value* rest;      // |rest| <= pi / 4, x == rest + quarters * pi / 2
     llvm::Value* quarters;  // i32
@@ -40,7 +40,7 @@ class ApproxEmitter {
   llvm::Value* horner(llvm::Value* x, std::span<const double> ascending);
   llvm::Value* number(llvm::Value* like, double v) { return llvm::ConstantFP::get(like->getType(), v); }
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
-  // Comparisons are ordered the way that lets a NaN through.
+  // The comparisons are ordered so that a NaN passes through.
   llvm::Value* at_most(llvm::Value* x, double limit);
   llvm::Value* at_least(llvm::Value* x, double limit);
 

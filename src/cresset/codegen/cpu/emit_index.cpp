@@ -129,7 +129,7 @@ Value* IndexEmitter::fold_operands(ExprId id) {
   const Kind kind = pool[id].kind;
   if (kind == Kind::Not)
     return s_.ir.CreateXor(truth(emit(operands[0])), s_.constant_int_like(truth(emit(operands[0])), 1));
-  if (kind == Kind::Add || kind == Kind::Mul) {  // invariant parts first: they are hoisted whole
+  if (kind == Kind::Add || kind == Kind::Mul) {  // invariant operands first: they are hoisted together
     std::stable_sort(operands.begin(), operands.end(),
                      [&](ExprId a, ExprId b) { return about(a).depth < about(b).depth; });
   }
@@ -183,8 +183,8 @@ Value* IndexEmitter::combine(ExprId id, Value* a, Value* b) {
   CRESSET_CHECK(false, "not an operator of two operands");
 }
 
-// No machine divides vectors of i64, but AVX-512 turns them into doubles and back. A quotient by the reciprocal is off
-// by the rounding of either, at most 2^-51 of it; the quotient of what is left is off by one at most.
+// No machine divides vectors of i64, but AVX-512 converts them to doubles and back. A quotient by the reciprocal has a
+// relative error of at most 2^-51, from two roundings. The quotient of the remainder is off by at most one.
 Value* IndexEmitter::divide_by_reciprocal(Value* a, Value* b, bool is_mod) {
   llvm::Type* real = a->getType()->getWithNewType(s_.ir.getDoubleTy());
   Value* uniform = llvm::getSplatValue(b);

@@ -1,4 +1,4 @@
-// Symbolic index expressions as i64 code.
+// Emits symbolic index expressions as i64 code.
 #pragma once
 
 #include <functional>
@@ -12,36 +12,36 @@ class IndexEmitter {
  public:
   explicit IndexEmitter(EmitState& state) : s_(state) {}
 
-  // What was emitted serves what is emitted after it in the same scope, a loop's body: index expressions share parts,
-  // and each load, pass and tail asks for them again.
+  // Emitted values are reused later in the same scope, a loop's body. Index expressions share parts, and each load,
+  // pass and tail emits them again.
   size_t scope() const { return known_.size(); }
   void leave(size_t scope) { known_.resize(scope); }
-  // Emits the parts of index expressions that no loop deeper than `depth` moves.
+  // Emits the parts of index expressions which depend on no loop deeper than `depth`.
   void prepare(uint16_t depth);
 
   // i64, or <lanes x i64> when lanes differ.
   llvm::Value* emit(ExprId expr);
-  // The same, using that the form is linear in the vector variable.
+  // The same, using the linear form in the vector variable.
   llvm::Value* emit(const IndexForm& form);
 
-  // Strided: step() elements apart, few enough to read or write all that lies between.
+  // Strided: step() elements apart, close enough to read or write all elements in between.
   enum class Access { Uniform, Contiguous, Strided, Scattered };
-  // How lanes' addresses lie; `offset`: of every lane for Scattered, else of lane 0 (i64).
+  // Classifies the addresses of the lanes. `offset`: of every lane for Scattered, else of lane 0 (i64).
   Access access(const IndexForm& form, llvm::Value*& offset);
-  int step(const IndexForm& form) const;  // of a Strided access: -1 or 2 to 4; 0: it is none
+  int step(const IndexForm& form) const;  // of a Strided access: -1 or 2 to 4; 0 otherwise
 
-  // Lanes whose addresses are `step` (-1, 1 to 4) elements apart where `holds` (i1), at `first` in lane 0: what divides
-  // neighbours by more than they are lanes has the same quotient for most.
+  // Lanes whose addresses are `step` (-1, 1 to 4) elements apart where `holds` (i1), starting at `first` in lane 0. If
+  // an index divides by more than the number of lanes, most neighbours have the same quotient.
   struct Run {
     llvm::Value* first;
     int step;
     llvm::Value* holds;
   };
   std::optional<Run> run(const IndexForm& form);
-  // What one of two blocks makes, by a condition that all lanes share.
+  // Emits two blocks and selects between their values by a condition shared by all lanes.
   llvm::Value* where(llvm::Value* condition, const std::function<llvm::Value*()>& then,
                      const std::function<llvm::Value*()>& otherwise);
-  // The same as emit(form), quickly where lanes are neighbours.
+  // The same as emit(form), but fast where lanes are neighbours.
   llvm::Value* emit_in_runs(const IndexForm& form);
 
  private:
@@ -49,12 +49,12 @@ class IndexEmitter {
     std::vector<VarId> vars;
     bool vector = false;  // mentions the vector variable
     bool bound = false;   // mentions a scalar's value
-    uint16_t depth = 0;   // of the deepest loop that moves it
+    uint16_t depth = 0;   // of the deepest loop on which it depends
   };
   struct Known {
     ExprId expr;
     int lanes;
-    std::vector<llvm::Value*> vars;  // the variables' values when it was emitted, in About's order
+    std::vector<llvm::Value*> vars;  // the variables' values at emission, in About's order
     llvm::Value* value;
   };
 

@@ -9,7 +9,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kRunLength = 64;  // additions in a row before a running sum is put away
+constexpr int64_t kRunLength = 64;  // consecutive additions before a running sum is moved to a total
 
 }  // namespace
 
@@ -32,7 +32,7 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
 
 namespace {
 
-// Iterations of a loop whose bounds are constants; -1 when they are not.
+// Iterations of a loop whose bounds are constants, otherwise -1.
 int64_t constant_trips(Value* begin, Value* end, Value* step) {
   const auto* b = llvm::dyn_cast<llvm::ConstantInt>(begin);
   const auto* e = llvm::dyn_cast<llvm::ConstantInt>(end);
@@ -70,7 +70,7 @@ bool KernelEmitter::runs_wanted() const {
                      [](const Accumulator& a) { return !a.totals.empty(); });
 }
 
-// An innermost loop; with float sums, cut into runs after which the sums of `lanes` lanes are put away.
+// An innermost loop. With float sums it is cut into runs, after which the sums of `lanes` lanes are added to totals.
 void KernelEmitter::for_runs(Value* begin, Value* end, int64_t step, int lanes, const Body& body) {
   const int64_t trips = constant_trips(begin, end, s_.i64(step));
   const bool is_short = trips >= 0 && trips <= kRunLength;
@@ -141,7 +141,7 @@ void KernelEmitter::emit(const std::string& name) {
   BasicBlock* entry = BasicBlock::Create(s_.ir.getContext(), "entry", function);
   BasicBlock* start = BasicBlock::Create(s_.ir.getContext(), "start", function);
   BasicBlock* nothing = BasicBlock::Create(s_.ir.getContext(), "nothing", function);
-  s_.ir.SetInsertPoint(entry);  // with no items even loads that no loop variable moves may be out of bounds
+  s_.ir.SetInsertPoint(entry);  // without items even loop-invariant loads may be out of bounds
   s_.ir.CreateCondBr(s_.ir.CreateICmpSLT(function->getArg(2), function->getArg(3)), start, nothing);
   s_.ir.SetInsertPoint(nothing);
   s_.ir.CreateRetVoid();
@@ -166,8 +166,8 @@ void KernelEmitter::emit(const std::string& name) {
     items(function->getArg(2), function->getArg(3));
 }
 
-// Rows of a few elements: one vector under a mask that is the same for all, no loops. Kernels for any number of
-// elements have a form for them beside the other, unless their only form is masked and long.
+// Rows of a few elements: a single vector under a mask shared by all rows, without loops. Kernels for any number of
+// elements get this form in addition, unless their only form is masked and long.
 KernelEmitter::Short KernelEmitter::short_rows() const {
   if (schedule_.has_tile() || schedule_.width == 1 || schedule_.loops.size() == 1) return Short::Never;
   if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(extents_[schedule_.vector]))
@@ -186,8 +186,8 @@ void KernelEmitter::items(Value* begin, Value* end) {
   index_.leave(scope);
 }
 
-// How a work item's number is composed, fastest first: blocks of an outer vector loop, blocks of the tile loop, the
-// other outer loops from the last.
+// The digits of a work item's number, fastest first: blocks of an outer vector loop, blocks of the tile loop, the other
+// outer loops from the last.
 void KernelEmitter::start_items(Value* first) {
   digits_.clear();
   const Loop& vector = schedule_.loops[schedule_.vector];
@@ -208,7 +208,7 @@ void KernelEmitter::start_items(Value* first) {
   }
 }
 
-// The next item: divisions would cost more than short rows do.
+// Advances to the next item by carries, since divisions would cost more than short rows.
 void KernelEmitter::next_item() {
   Value* carry = s_.i64(1);
   for (const Digit& digit : digits_) {
@@ -317,7 +317,7 @@ void KernelEmitter::sequential_loop(size_t k, uint16_t pass) {
   for_loop(s_.i64(0), extent(k), s_.i64(1), inside);
 }
 
-// The innermost loop: whole vectors in the main loop, the rest under a mask.
+// The innermost loop: whole vectors in the main loop, the remainder under a mask.
 void KernelEmitter::vector_loop(size_t k, uint16_t pass) {
   const int wide = wide_lanes(), width = schedule_.width;
   auto inside = [&](Value* v, int lanes, Value* mask) {
@@ -363,7 +363,7 @@ Value* KernelEmitter::compute(ScalarId id) {
 }
 
 void KernelEmitter::compute_level(uint16_t depth, uint16_t stage) {
-  if (depth <= 1 && stage == 0) index_.prepare(depth);  // here rather than by LLVM, who has to find out
+  if (depth <= 1 && stage == 0) index_.prepare(depth);  // hoisted here, because LLVM would have to prove it
   for (uint32_t i = 0; i < kernel_.scalars.size(); ++i) {
     if (!schedule_.live[i] || schedule_.depth[i] != depth || schedule_.analysis.stage[i] != stage) continue;
     if (kernel_.scalars[i].op != loop::Op::Reduce) s_.values[i] = compute({i});
@@ -391,8 +391,8 @@ void KernelEmitter::compute_inside(uint16_t depth, uint16_t pass) {
   }
 }
 
-// Scratch holds, one spilled scalar after another, 8 bytes for each (inner point, lane of an outer vector loop), and
-// room for the last vector to be written whole.
+// Scratch contains the spilled scalars one after another. Each has 8 bytes for each (inner point, lane of an outer
+// vector loop), and room to write the last vector as a whole.
 Value* KernelEmitter::spill_pointer(size_t which) {
   const ScalarId id = schedule_.spilled[which];
   Value* slots = s_.i64(1);

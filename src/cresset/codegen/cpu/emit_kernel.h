@@ -1,4 +1,4 @@
-// A kernel's function: the loop nest of its schedule around scalars, folds and stores.
+// Emits a kernel's function: the loop nest of its schedule around scalars, reductions and stores.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ struct EmitOptions {
   bool has_scalef = false;  // AVX-512
 };
 
-// Adds a KernelFn called `name` to `module`. Reads the kernel's expression pool, never writes it: emission of different
-// kernels may run at the same time even when they share a pool.
+// Adds a KernelFn called `name` to `module`. The emitter reads the kernel's expression pool but never writes it.
+// Kernels can therefore be emitted concurrently even when they share a pool.
 void emit_kernel(const loop::Kernel& kernel, const Schedule& schedule, const EmitOptions& options,
                  const std::string& name, llvm::Module& module);
 
@@ -43,7 +43,7 @@ class KernelEmitter {
   void reduction_pass(uint16_t pass);
   void store_pass();
 
-  // The inner loops from `k` on, around `body` (which folds or stores).
+  // The inner loops from `k` on, around `body` (which reduces or stores).
   void inner_nest(size_t k, uint16_t pass);
   void sequential_loop(size_t k, uint16_t pass);
   void vector_loop(size_t k, uint16_t pass);
@@ -51,8 +51,8 @@ class KernelEmitter {
   void end_runs(int lanes, size_t level);
 
   llvm::Value* compute(ScalarId id);
-  void compute_level(uint16_t depth, uint16_t stage);  // row scalars and outer ones
-  void compute_inside(uint16_t depth, uint16_t pass);  // point scalars of one pass
+  void compute_level(uint16_t depth, uint16_t stage);  // row scalars and outer scalars
+  void compute_inside(uint16_t depth, uint16_t pass);  // point scalars of a pass
   llvm::Value* spill_pointer(size_t spill);
   llvm::Value* inner_position(uint16_t depth);
   void for_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const Body& body);
@@ -69,7 +69,7 @@ class KernelEmitter {
   struct Digit {
     size_t loop;
     int64_t step;        // points of the loop in an item
-    llvm::Value* count;  // values that the digit takes, at least 1
+    llvm::Value* count;  // number of values of the digit, at least 1
     llvm::AllocaInst* value;
   };
 
@@ -81,12 +81,12 @@ class KernelEmitter {
   ScalarEmitter scalars_;
   ReduceEmitter reduces_;
   int unroll_ = 1;
-  bool is_short_ = false;                  // the form being emitted is for a vector loop of one vector at most
+  bool is_short_ = false;                  // emits the form for a vector loop of at most one vector
   std::vector<llvm::Value*> extents_;      // by loop
   std::vector<Digit> digits_;              // of the work item's number, fastest first
   llvm::Value* tile_row_ = nullptr;        // of the point being emitted
-  std::vector<llvm::Value*> tile_memory_;  // by scalar: width x width elements of a load turned over
-  std::vector<Accumulator> accumulators_;  // of the pass being emitted; for one reduction, widest first
+  std::vector<llvm::Value*> tile_memory_;  // by scalar: width x width elements of a transposed load
+  std::vector<Accumulator> accumulators_;  // of the pass being emitted; for each reduction, widest first
 };
 
 }  // namespace cresset::codegen::cpu

@@ -71,7 +71,7 @@ Value* MathEmitter::call(Op op, const std::vector<Value*>& operands) {
   return call_by_lane(op, operands);
 }
 
-// Library functions only compute: no memory, no errno that anyone reads.
+// Library functions only compute: they access no memory, and no caller reads errno.
 llvm::FunctionCallee MathEmitter::declare(const std::string& name, llvm::Type* type, size_t operands) {
   const std::vector<llvm::Type*> parameters(operands, type);
   llvm::FunctionCallee callee = s_.module.getOrInsertFunction(name, llvm::FunctionType::get(type, parameters, false));

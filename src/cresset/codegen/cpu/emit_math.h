@@ -1,4 +1,4 @@
-// Transcendental functions: inline code, calls into the vector-math library by width, or into libm one lane at a time.
+// Transcendental functions: inline code, calls into the vector-math library by width, or calls into libm lane by lane.
 #pragma once
 
 #include "codegen/cpu/emit_state.h"
@@ -8,7 +8,7 @@ namespace cresset::codegen::cpu {
 class MathEmitter {
  public:
   explicit MathEmitter(EmitState& state) : s_(state) {}
-  // Operands are all plain or all vectors of one length; f32 or f64.
+  // Operands are all scalars or all vectors of the same length; f32 or f64.
   llvm::Value* emit(loop::Op op, std::vector<llvm::Value*> operands);
 
  private:

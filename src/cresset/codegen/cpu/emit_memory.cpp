@@ -12,7 +12,7 @@ using llvm::Value;
 
 namespace {
 
-// Whether an f32 has nothing below bf16's bits: what only moves values has not.
+// Whether an f32 is exactly representable in bf16. The result of operations which only move bf16 values is.
 bool is_exactly_bf16(const loop::Kernel& kernel, ScalarId id, int depth = 0) {
   constexpr int kDeepest = 8;
   const loop::Scalar& s = kernel[id];
@@ -47,7 +47,7 @@ Value* MemoryEmitter::high_half(Value* v) {
                            v->getType()->getWithNewType(s_.ir.getInt16Ty()));
 }
 
-// The machine's conversion takes subnormal numbers for zeros.
+// The machine's conversion flushes subnormal numbers to zero.
 Value* MemoryEmitter::bf16_by_machine(Value* v) {
   constexpr unsigned kWidth = 16;
   constexpr int kSubnormal = 0x20;
@@ -106,7 +106,7 @@ Value* MemoryEmitter::lane_mask(Value* extra) {
   return s_.mask == nullptr ? extra : s_.ir.CreateAnd(s_.mask, extra);
 }
 
-// A masked-out load must not touch memory; it reads zeros instead.
+// A masked-out load must not access memory; it reads zeros instead.
 Value* MemoryEmitter::uniform_load(llvm::Type* type, Value* pointer, Value* condition, llvm::Align align) {
   if (condition != nullptr) pointer = s_.ir.CreateSelect(condition, pointer, s_.zeros);
   return s_.ir.CreateAlignedLoad(type, pointer, align);
@@ -122,7 +122,7 @@ std::vector<int> reversed(int lanes) {
 
 }  // namespace
 
-// A mask over the elements of vector `part` of `step` neighbours: every step-th one, where its lane is on.
+// A mask over the elements of vector `part` of `step` adjacent vectors: every step-th element, where its lane is on.
 Value* MemoryEmitter::spread_mask(Value* mask, int step, int part) {
   std::vector<int> from;
   for (int i = 0; i < s_.lanes; ++i) {
@@ -133,8 +133,8 @@ Value* MemoryEmitter::spread_mask(Value* mask, int step, int part) {
   return s_.ir.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), from);
 }
 
-// Lanes `step` elements apart, lane 0 at `pointer`: whole vectors, of which lanes are picked. The last one may not read
-// what follows the last lane.
+// Loads lanes `step` elements apart, with lane 0 at `pointer`, as whole vectors, and picks the lanes. The last vector
+// must not read beyond the last lane.
 Value* MemoryEmitter::strided_load(llvm::Type* type, Value* pointer, int step, llvm::Align align, Value* mask) {
   llvm::Type* element = type->getScalarType();
   Value* zeros = llvm::Constant::getNullValue(type);
@@ -197,7 +197,7 @@ Value* MemoryEmitter::lanes_load(const Lanes& lanes, IndexEmitter::Access access
   CRESSET_CHECK(false, "unknown access");
 }
 
-// Neighbours as a whole where lanes' addresses are such, one by one elsewhere.
+// Loads neighbours as a whole where the lanes' addresses permit, otherwise lane by lane.
 Value* MemoryEmitter::run_load(const Lanes& lanes, const IndexEmitter::Run& run, const IndexForm& form) {
   using Access = IndexEmitter::Access;
   const auto neighbours = [&] {

@@ -20,12 +20,12 @@ class MemoryEmitter {
   llvm::Value* bf16_bits(llvm::Value* f32);  // rounded, as i16
   llvm::Value* bf16_by_machine(llvm::Value* f32);
   llvm::Value* bf16_by_hand(llvm::Value* f32);
-  llvm::Value* high_half(llvm::Value* f32);    // cut off
-  llvm::Value* lane_mask(llvm::Value* extra);  // mask of the body and a load's own; nullptr: all lanes
+  llvm::Value* high_half(llvm::Value* f32);    // truncated
+  llvm::Value* lane_mask(llvm::Value* extra);  // mask of the body combined with the load's mask; nullptr: all lanes
   llvm::Value* spread_mask(llvm::Value* mask, int step, int part);
   llvm::Value* strided_load(llvm::Type* type, llvm::Value* pointer, int step, llvm::Align align, llvm::Value* mask);
   void strided_store(llvm::Value* value, llvm::Value* pointer, int step, llvm::Align align);
-  // Of lanes: what lies at `offset` as `access` says, `step` elements apart.
+  // The lanes of an access. `access` classifies their addresses from `offset` on, `step` elements apart.
   struct Lanes {
     llvm::Type* type;
     llvm::Value* buffer;

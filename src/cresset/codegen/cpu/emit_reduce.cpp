@@ -126,10 +126,10 @@ void ReduceEmitter::fold(const Accumulator& acc, Value* position) {
     old.index = s_.ir.CreateLoad(acc.index->getAllocatedType(), acc.index);
     next.index = s_.splat(position);
   }
-  // Of one loop a lane's positions grow. What is not above the identity needs no index: then nothing is, and the first
-  // of all is the answer.
+  // In a single loop a lane's positions grow, so ties keep the earlier index. A value which does not beat the identity
+  // gets no index. If no value beats it, the first position is the answer.
   const bool in_order = s_.schedule.loops.size() == s_.schedule.first_inner() + 1;
-  // Outside lanes: the identity where that is exact and cheap, else the old value.
+  // Masked lanes keep the old value.
   Pair folded = combine(reduce, old, next, in_order ? Ties::ComeLater : Ties::GoToTheFirst);
   if (s_.mask != nullptr) {
     folded.value = s_.ir.CreateSelect(s_.mask, folded.value, old.value);
@@ -168,7 +168,7 @@ ReduceEmitter::Pair ReduceEmitter::halve(const Scalar& reduce, Pair v) {
   return combine(reduce, {half(v.value, 0), half(v.index, 0)}, {half(v.value, lanes / 2), half(v.index, lanes / 2)});
 }
 
-// Of all lanes, at once: the best value, NaN before all others, and the least index that has it.
+// Reduces over all lanes: the best value, NaN before all numbers, and the least index at which it occurs.
 ReduceEmitter::Pair ReduceEmitter::first_of_the_best(const Scalar& reduce, Pair v) {
   const DType dtype = operand_dtype(reduce);
   const bool greatest = wants_greatest(reduce.combine);
@@ -177,7 +177,7 @@ ReduceEmitter::Pair ReduceEmitter::first_of_the_best(const Scalar& reduce, Pair 
     Value* nan = s_.ir.CreateFCmpUNO(v.value, v.value);
     Value* any_nan = s_.ir.CreateOrReduce(nan);
     llvm::FastMathFlags flags;
-    flags.setNoNaNs();  // with one among them this is not looked at
+    flags.setNoNaNs();  // if a NaN is among them, this result is unused
     flags.setNoSignedZeros();
     llvm::IRBuilder<>::FastMathFlagGuard guard(s_.ir);
     s_.ir.setFastMathFlags(flags);

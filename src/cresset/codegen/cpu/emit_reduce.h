@@ -1,18 +1,18 @@
-// Accumulators of reductions: what folds into what, across lanes, loops and levels.
+// Accumulators of reductions, across lanes, loops and levels.
 #pragma once
 
 #include "codegen/cpu/emit_scalar.h"
 
 namespace cresset::codegen::cpu {
 
-// One reduction's running value in one lane count. Kept in stack slots that mem2reg removes.
+// The running value of a reduction for a number of lanes. It is kept in stack slots, which mem2reg removes.
 struct Accumulator {
   ScalarId reduce;
   int lanes = 1;
   llvm::AllocaInst* value = nullptr;
   llvm::AllocaInst* index = nullptr;  // ArgMax, ArgMin: i64
-  // Float Sum: what finished runs of `value` added up to, and finished runs of those. No chain of additions is long, so
-  // rounding errors stay at those of a blocked sum.
+  // Float Sum: the sums of finished runs of `value`, and the sums of finished runs of these. No chain of additions is
+  // long, so rounding errors are those of a blocked sum.
   std::vector<llvm::AllocaInst*> totals;
 };
 
@@ -21,12 +21,12 @@ class ReduceEmitter {
   ReduceEmitter(EmitState& state, ScalarEmitter& scalars) : s_(state), scalars_(scalars) {}
 
   Accumulator start(ScalarId reduce, int lanes);
-  // Folds the operand's current value (lanes as in the state; masked lanes stay out) at `position`.
+  // Folds the operand's current value (lanes as in the state, masked lanes excluded) at `position`.
   void fold(const Accumulator& accumulator, llvm::Value* position);
   void end_run(const Accumulator& accumulator, size_t level);  // 0: of values, 1: of totals
   static bool wants_runs(const loop::Kernel& kernel, ScalarId reduce);
 
-  // The result over all lanes of the accumulators of one reduction (of different lane counts).
+  // The result over all lanes of the accumulators of a reduction (with different numbers of lanes).
   llvm::Value* across_lanes(const std::vector<Accumulator>& parts);
   // The result in each lane.
   llvm::Value* in_lanes(const Accumulator& accumulator);
@@ -38,7 +38,7 @@ class ReduceEmitter {
     llvm::Value* value;
     llvm::Value* index;
   };
-  enum class Ties { GoToTheFirst, ComeLater };  // ComeLater: b's indices are known to be the greater ones
+  enum class Ties { GoToTheFirst, ComeLater };  // ComeLater: b's indices are known to be greater
   Pair read(const Accumulator& accumulator);
   Pair combine(const loop::Scalar& reduce, Pair a, Pair b, Ties ties = Ties::GoToTheFirst);
   Pair halve(const loop::Scalar& reduce, Pair v);

@@ -1,4 +1,4 @@
-// Addresses that divide, as windows, rolled and repeated tensors have them: lanes whose quotients agree are neighbours.
+// Addresses with divisions, as in windows, rolled and repeated tensors. Lanes with equal quotients are neighbours.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@ using sym::Kind;
 
 namespace {
 
-constexpr int64_t kMostSteps = int64_t{1} << 20;  // between lanes, for products of steps to stay far from overflow
+constexpr int64_t kMostSteps = int64_t{1} << 20;  // between lanes, so that products of steps stay far from overflow
 
 bool is_step(int64_t step) { return std::abs(step) <= kMostSteps; }
 
@@ -64,8 +64,8 @@ Value* IndexEmitter::emit_in_runs(const IndexForm& form) {
   return where(lanes->holds, neighbours, [&] { return s_.splat(emit(form)); });
 }
 
-// How far apart the values of neighbouring lanes are, where all of `divisions` have one quotient for all lanes; none:
-// that is not known to be one number.
+// The distance between the values of neighbouring lanes, if every division in `divisions` has the same quotient in all
+// lanes. Returns nullopt when the distance is not known to be a constant.
 std::optional<int64_t> IndexEmitter::lane_step(ExprId expr, Divisions& divisions) {
   const sym::ExprPool& pool = s_.kernel.env().pool();
   const sym::Expr& e = pool[expr];
@@ -149,7 +149,7 @@ Value* IndexEmitter::stays_inside(const Division& d, Value* last) {
   return s_.ir.CreateAnd(inside, s_.ir.CreateICmpSGT(by, s_.i64(0)));
 }
 
-// The number of the last lane that is inside.
+// The index of the last active lane.
 Value* IndexEmitter::last_lane() {
   if (s_.mask == nullptr) return s_.i64(s_.lanes - 1);
   Value* bits = s_.ir.CreateBitCast(s_.mask, s_.ir.getIntNTy(static_cast<unsigned>(s_.lanes)));

@@ -30,8 +30,8 @@ Value* ScalarEmitter::emit(ScalarId id) {
   return compute(scalar, s_.scalar(scalar.a).dtype, operands);
 }
 
-// Neighbouring numbers beside one that all lanes share, as masks compare positions with bounds: lanes' places are
-// compared, in 32 bits, with how far the bound is from lane 0.
+// Compares neighbouring positions with a bound shared by all lanes, as in masks. The lanes' indices are compared, in 32
+// bits, with the distance of the bound from lane 0.
 Value* ScalarEmitter::against_bound(const loop::Scalar& scalar) {
   if (s_.lanes == 1 || scalar.op < Op::Eq || scalar.op > Op::Ge) return nullptr;
   for (const bool swapped : {false, true}) {
@@ -75,8 +75,8 @@ Value* ScalarEmitter::compute(const loop::Scalar& scalar, DType from, Value* con
   return v[1] == nullptr ? integer_unary(scalar, v[0]) : integer_binary(scalar, v[0], v[1]);
 }
 
-// Out-of-range conversions are left open; freeze keeps them from spreading. Types under 32 bits go by way of i32, which
-// is also what x86 and Arm do in scalar code.
+// Results of out-of-range conversions are unspecified; freeze keeps the undefined value from spreading. Types under 32
+// bits are converted through i32, as in scalar code on x86 and Arm.
 Value* ScalarEmitter::cast(DType from, DType to, Value* v) {
   llvm::Type* type = v->getType()->getWithNewType(s_.register_type(to));
   if (to == DType::Bool)
@@ -163,7 +163,7 @@ Value* ScalarEmitter::extreme(bool greatest, DType dtype, Value* a, Value* b) {
                                      : (greatest ? Intrinsic::smax : Intrinsic::smin);
     return s_.ir.CreateBinaryIntrinsic(id, a, b);
   }
-  // Which zero wins is not specified: without that freedom each one costs twice as much.
+  // The sign of a zero result is unspecified: a specified sign would double the cost.
   llvm::FastMathFlags flags;
   flags.setNoSignedZeros();
   llvm::IRBuilder<>::FastMathFlagGuard guard(s_.ir);
@@ -171,8 +171,9 @@ Value* ScalarEmitter::extreme(bool greatest, DType dtype, Value* a, Value* b) {
   return s_.ir.CreateBinaryIntrinsic(greatest ? Intrinsic::maximum : Intrinsic::minimum, a, b);
 }
 
-// With |a / b| below half of what the mantissa holds, trunc(a / b) is the quotient or, where a / b was rounded up to an
-// integer, one more; a - quotient * b and its correction are exact. Other lanes (NaN among them) are the C library's.
+// Assume that |a / b| is below half the range of the mantissa. Then trunc(a / b) is the quotient, or exceeds it by 1
+// where a / b was rounded up to an integer. a - quotient * b and its correction are exact. All other lanes (also NaN)
+// are computed by the C library.
 Value* ScalarEmitter::fmod(Value* a, Value* b) {
   if (!EmitState::is_vector(a) || !s_.has_fma) return s_.ir.CreateFRem(a, b);
   const double most = a->getType()->getScalarType()->isDoubleTy() ? 0x1p51 : 0x1p22;
@@ -280,7 +281,8 @@ Value* ScalarEmitter::integer_binary(const loop::Scalar& scalar, Value* a, Value
   }
 }
 
-// Never traps: a divisor of 0 acts as 1, and so does -1 under the least integer (whose quotient wraps to itself).
+// Never traps: a divisor of 0 acts as 1. A divisor of -1 under the least integer also acts as 1, because this quotient
+// wraps to itself.
 Value* ScalarEmitter::divide(Op op, DType dtype, Value* a, Value* b) {
   Value* zero = s_.constant_int_like(b, 0);
   Value* one = s_.constant_int_like(b, 1);

@@ -1,4 +1,4 @@
-// One scalar operator as code, over plain values or over lanes.
+// Emits a scalar operator, over plain values or over lanes.
 #pragma once
 
 #include "codegen/cpu/emit_math.h"
@@ -11,7 +11,7 @@ class ScalarEmitter {
   ScalarEmitter(EmitState& state, IndexEmitter& index, MemoryEmitter& memory)
       : s_(state), index_(index), memory_(memory), math_(state) {}
 
-  // The value of a scalar that is no Reduce; operands' values are in the state.
+  // Emits any scalar except Reduce; operands' values are in the state.
   llvm::Value* emit(ScalarId id);
 
   // Max/Min with NaN propagation for floats.

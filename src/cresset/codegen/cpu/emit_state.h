@@ -1,4 +1,4 @@
-// What the parts of the emitter share while one kernel's code is being made.
+// The state shared by the parts of the emitter while a kernel is emitted.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -27,13 +27,13 @@ struct EmitState {
   bool has_bf16 = false;    // f32 to bf16 by vectors of 16
   bool has_scalef = false;  // AVX-512's x * 2^n, for vectors of 16
 
-  std::vector<llvm::Value*> values;              // by scalar: the value in the innermost scope that computed it
+  std::vector<llvm::Value*> values;              // by scalar: the value in the innermost scope which computed it
   std::unordered_map<VarId, llvm::Value*> vars;  // i64; the vector variable: its value in lane 0
   std::vector<llvm::Value*> buffers;             // pointers
   llvm::Value* scratch = nullptr;
   llvm::Value* zeros = nullptr;  // pointer to 8 readable bytes of zero
   int lanes = 1;                 // of the vector loop's body being emitted
-  llvm::Value* mask = nullptr;   // <lanes x i1>; nullptr: all lanes are inside
+  llvm::Value* mask = nullptr;   // <lanes x i1>; nullptr: all lanes are active
 
   const loop::Scalar& scalar(ScalarId id) const { return kernel[id]; }
   llvm::Value* value(ScalarId id) const { return values[id.index]; }
@@ -41,7 +41,7 @@ struct EmitState {
   static bool is_vector(const llvm::Value* v) { return v->getType()->isVectorTy(); }
   llvm::Type* register_type(DType dtype);            // bool is i1
   llvm::Type* memory_type(DType dtype);              // bool is i8, bf16 is i16
-  llvm::Type* widened(llvm::Type* element, int n) {  // one lane is a plain value, never a vector of one
+  llvm::Type* widened(llvm::Type* element, int n) {  // a single lane is a plain value, never a vector of length 1
     return n == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(n));
   }
   llvm::Value* i64(int64_t v) { return ir.getInt64(static_cast<uint64_t>(v)); }
@@ -59,7 +59,8 @@ struct EmitState {
   // A constant of v's type (splat for vectors).
   llvm::Value* constant_like(llvm::Value* v, double number);
   llvm::Value* constant_int_like(llvm::Value* v, int64_t number);
-  // `value`, or, when `condition` holds in a lane, what `otherwise` makes in a block of its own.
+  // Returns `value`, except in lanes where `condition` holds: there the value of `otherwise`, emitted in a separate
+  // block.
   llvm::Value* unless_any(llvm::Value* condition, llvm::Value* value, const std::function<llvm::Value*()>& otherwise);
 };
 

@@ -8,7 +8,7 @@ namespace cresset::codegen::cpu {
 using llvm::BasicBlock;
 using llvm::Value;
 
-// A block of the vector loop by one of the tile loop, in squares.
+// Emits a block of the vector loop times a block of the tile loop, in squares.
 void KernelEmitter::tiles(Value* begin, Value* end) {
   Value* first = s_.vars[schedule_.loops[schedule_.tile].var];
   if (schedule_.tile_block == schedule_.width) return squares(first, begin, end);
@@ -17,8 +17,8 @@ void KernelEmitter::tiles(Value* begin, Value* end) {
   for_loop(first, last, s_.i64(schedule_.width), [&](Value* row) { squares(row, begin, end); });
 }
 
-// `width` points of the tile loop: first the crossing loads are turned over into memory of their own, then the points
-// are computed as ever.
+// Emits `width` points of the tile loop. First the transposed loads are written to tile memory, then the points are
+// computed as usual.
 void KernelEmitter::squares(Value* first_row, Value* begin, Value* end) {
   const VarId row_var = schedule_.loops[schedule_.tile].var, vector_var = schedule_.loops[schedule_.vector].var;
   const int width = schedule_.width;
@@ -41,8 +41,8 @@ void KernelEmitter::squares(Value* first_row, Value* begin, Value* end) {
   });
 }
 
-// Of `columns` points of the vector loop. Where there are few of them, as in the last square of a row and where that
-// dimension is short, half of the vectors are not loaded.
+// Transposes `columns` points of the vector loop. If there are few, as in the last square of a row or in a short
+// dimension, half of the vectors are not loaded.
 void KernelEmitter::turn_all_over(Value* columns) {
   const int width = schedule_.width, half = width / 2;
   const auto turn = [&](int most) {
@@ -68,8 +68,8 @@ void KernelEmitter::turn_all_over(Value* columns) {
   s_.ir.SetInsertPoint(after);
 }
 
-// Loads `count` vectors along the tile loop, one a point of the vector loop, at most `most`, and leaves their transpose
-// in tile memory. Past the end the last vector is loaded again: nobody reads those lanes.
+// Loads up to `count` <= `most` vectors along the tile loop, a vector for each point of the vector loop. Writes their
+// transpose to tile memory. Past the end the last vector is loaded again; these lanes are never read.
 void KernelEmitter::turn_over(ScalarId id, Value* count, int most) {
   const loop::Scalar& load = kernel_[id];
   const int width = schedule_.width;
@@ -102,7 +102,8 @@ void KernelEmitter::turn_over(ScalarId id, Value* count, int most) {
                              s_.ir.CreateConstGEP1_64(type, tile_memory_[id.index], static_cast<uint64_t>(i)), align);
 }
 
-// Of half as many rows as they have lanes, as two squares side by side. The other half of the lanes is zero then.
+// Transposes half as many rows as they have lanes, as two squares side by side. The other half of the lanes is zero
+// then.
 std::vector<Value*> KernelEmitter::transpose_wide(const std::vector<Value*>& rows) {
   const int height = static_cast<int>(rows.size());
   std::vector<int> lanes(rows.size()), widened;

@@ -5,7 +5,7 @@
 namespace cresset::codegen::cpu {
 namespace {
 
-constexpr int64_t kElementsPerThread = 32768;  // below this a thread costs more than it brings
+constexpr int64_t kElementsPerThread = 32768;  // below this a thread costs more than it saves
 constexpr int64_t kScratchAlignment = 64;
 
 class BoundHostKernel final : public runtime::BoundKernel {
@@ -56,7 +56,7 @@ class BoundHostKernel final : public runtime::BoundKernel {
   const KernelFn fn_;
   void* const* const buffers_;
   const int64_t* const symbols_;
-  const int64_t items_, cost_, scratch_;  // scratch_: of one thread
+  const int64_t items_, cost_, scratch_;  // scratch_: for each thread
 };
 
 }  // namespace

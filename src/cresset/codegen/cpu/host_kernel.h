@@ -8,16 +8,16 @@
 
 namespace cresset::codegen::cpu {
 
-// The compiled form of a kernel. Computes the outer points [begin, end) of the work dimension (WorkItems), all inner
-// points of each. Thread safe for disjoint ranges. `buffers`: element-0 pointers in Kernel::buffers order; `symbols`:
-// values in Kernel::size_symbols() order. `scratch`: writable bytes private to the call.
+// The compiled form of a kernel. It computes the outer points [begin, end) of the work dimension (WorkItems), with all
+// inner points of each. Thread-safe for disjoint ranges. `buffers`: element-0 pointers in Kernel::buffers order;
+// `symbols`: values in Kernel::size_symbols() order. `scratch`: writable bytes private to the call.
 using KernelFn = void (*)(void* const* buffers, const int64_t* symbols, int64_t begin, int64_t end, void* scratch);
 
 // Outputs of a CPU kernel's LaunchPlan, in order.
 enum Number : uint8_t {
   kWorkItems,     // independent: ranges of [0, work items) may run in parallel
-  kItemCost,      // of one work item, roughly, in elements touched: chooses the number of threads
-  kScratchBytes,  // of each thread
+  kItemCost,      // approximate cost of a work item, in elements accessed: chooses the number of threads
+  kScratchBytes,  // for each thread
   kNumbers
 };
 
@@ -25,7 +25,7 @@ class HostKernel final : public runtime::CompiledKernel {
  public:
   HostKernel(KernelFn fn, runtime::KernelRecord record) : CompiledKernel(std::move(record)), fn_(fn) {}
   KernelFn fn() const { return fn_; }
-  // The kernel as what it is, of the CPU's backend.
+  // Downcasts a kernel of the CPU backend.
   static const HostKernel& from(const runtime::CompiledKernel& kernel) {
     return static_cast<const HostKernel&>(kernel);
   }

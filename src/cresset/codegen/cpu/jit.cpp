@@ -20,7 +20,7 @@ struct Known {
   void* address;
 };
 
-// libm as this process links it: there even when the executable exports no symbols.
+// libm as linked into this process: available even when the executable exports no symbols.
 #define CRESSET_LIBM_1(name)                                                     \
   {#name, reinterpret_cast<void*>(static_cast<double (*)(double)>(::name))}, {   \
     #name "f", reinterpret_cast<void*>(static_cast<float (*)(float)>(::name##f)) \
@@ -51,7 +51,8 @@ void* find_libm(llvm::StringRef name) {
 
 }  // namespace
 
-// What kernels call: libm, the vector-math library, and what LLVM itself emits calls to (memset, half conversions).
+// The functions called by kernels: libm, the vector-math library, and functions called by LLVM's own code (memset, half
+// conversions).
 class Jit::Library : public orc::DefinitionGenerator {
  public:
   explicit Library(const Jit& jit) : jit_(jit) {}
@@ -95,8 +96,8 @@ Jit::Jit(const std::string& triple) {
 
 Jit::~Jit() = default;
 
-// Each object has a library of its own, in front of the shared one: an object whose names were seen before (the cache
-// was cleared and the kernel compiled again) is no conflict.
+// Each object has a separate library in front of the shared library. An object with names seen before is therefore no
+// conflict. (This happens when the cache was cleared and the kernel compiled again.)
 Result<void*> Jit::load(const runtime::KernelImage& object) {
   const auto failure = [](llvm::Error error) {
     return Fallback{FallbackReason::CodegenFailed, "linking a kernel: " + llvm::toString(std::move(error)), ""};

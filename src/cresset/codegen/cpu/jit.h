@@ -1,4 +1,4 @@
-// Loads object files into the process and finds functions in them.
+// Loads object files into the process and looks up functions in them.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ class Jit {
   explicit Jit(const std::string& triple);
   ~Jit();
   void set_resolver(SymbolResolver resolver) { resolver_ = resolver; }
-  // The entry of an object. The code stays loaded. Fallback: it cannot be linked (it was made where other library
-  // functions existed).
+  // Returns the entry of an object. The code stays loaded. A fallback means that the object cannot be linked, because
+  // it was compiled where other library functions existed.
   Result<void*> load(const runtime::KernelImage& object);
 
  private:

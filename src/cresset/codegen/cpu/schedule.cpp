@@ -18,10 +18,10 @@ using loop::Op;
 using loop::Scalar;
 
 constexpr int64_t kPointwiseBlock = 4096;    // elements in a work item of a pointwise kernel
-constexpr double kGatherLoss = 2;            // of bytes that are gathered, to those read whole
+constexpr double kGatherLoss = 2;            // cost of gathered bytes relative to contiguous bytes
 constexpr int kLeastGathered = 4;            // bytes: narrower elements are gathered no faster
-constexpr int64_t kMostStrided = 4;          // elements between lanes that are read or written as whole vectors
-constexpr int64_t kLongReduction = 1 << 18;  // inner points from which float sums are put away twice
+constexpr int64_t kMostStrided = 4;          // elements between lanes in accesses by whole vectors
+constexpr int64_t kLongReduction = 1 << 18;  // inner points from which float sums have two levels of totals
 
 bool is_heavy(Op op) {
   return (op >= Op::Exp && op <= Op::Lgamma && op != Op::Sqrt && op != Op::Rsqrt) || op == Op::Pow || op == Op::Atan2 ||
@@ -52,10 +52,10 @@ class Scheduler {
   size_t count() const { return kernel_.scalars.size(); }
   const Scalar& scalar(size_t i) const { return kernel_.scalars[i]; }
 
-  // Bytes accessed with unit or small strides along `loop`; a store counts double, since scattering costs more than
-  // gathering. What happens once a row counts for nothing: rows may have any number of points. In them, what is read
-  // with large strides or here and there counts against the loop: along another one it may be read whole, and what does
-  // not depend on that one, once for all lanes.
+  // Returns the bytes accessed with unit or small strides along `loop`. A store counts double, since scattering costs
+  // more than gathering. In kernels with rows, accesses at row level are ignored, because rows may have any number of
+  // points. Reads with large or irregular strides then count against the loop. Along another loop they may be
+  // contiguous, or uniform across lanes.
   double unit_stride_bytes(const Loop& loop) {
     const bool has_rows = !space_.inner.empty();
     double votes = 0;
@@ -83,7 +83,7 @@ class Scheduler {
     return std::max(votes, 0.0);
   }
 
-  // Whether `e` divides what the loop moves by a number that is smaller than a vector is long.
+  // Whether `e` divides the loop's variable by a number smaller than the vector width.
   bool cuts_lanes(ExprId e, const Loop& loop) {
     const sym::Kind kind = pool_[e].kind;
     const std::vector<ExprId> operands(pool_.operands(e).begin(), pool_.operands(e).end());
@@ -94,10 +94,10 @@ class Scheduler {
     return std::any_of(operands.begin(), operands.end(), [&](ExprId operand) { return cuts_lanes(operand, loop); });
   }
 
-  // Whether an outer loop's steps are rows of one element each that lie side by side, and a row's points read what all
-  // of them share, or neighbours: with vectors of rows, every point is read once for all lanes, and nothing is folded
-  // across lanes at a row's end. Rows may be shorter than a vector; this many rows are not. Without another outer loop
-  // there would be few work items.
+  // Whether the steps of an outer loop are rows whose single result elements are adjacent, and whose reads are uniform
+  // or adjacent across rows. With a vector of rows, every point is then read once for all lanes, and no fold across
+  // lanes ends a row. Rows may be shorter than a vector, but the number of rows may not. Without another outer loop
+  // there would be too few work items.
   bool shares_reads(const Loop& loop) {
     if (space_.inner.empty() || space_.outer.size() < 2) return false;
     if (!pool_.is_const(loop.extent) || pool_.const_value(loop.extent) < out_.width) return false;
@@ -115,7 +115,7 @@ class Scheduler {
     return true;
   }
 
-  // What is decided here holds for all sizes: hints say what the first call had.
+  // The decision applies to all sizes, so it uses constants but no hints, which describe only the first call.
   double score(const Loop& loop) {
     const double lanes = pool_.is_const(loop.extent) ? static_cast<double>(pool_.const_value(loop.extent)) : out_.width;
     return (unit_stride_bytes(loop) + 0.01) * std::min(1.0, lanes / out_.width);
@@ -159,7 +159,7 @@ class Scheduler {
       if (out_.live[i]) loop::for_each_operand(kernel_, scalar(i), mark);
   }
 
-  // Whether load i walks loop `along` one element at a time, and the vector loop in larger steps.
+  // Whether load i has unit stride along loop `along`, and larger steps along the vector loop.
   bool crosses(size_t i, const Loop& along) {
     constexpr int64_t kWidestElement = 4;
     const Scalar& s = scalar(i);
@@ -203,7 +203,7 @@ class Scheduler {
     return out;
   }
 
-  // Depth and vector-ness of an expression from its variables.
+  // Derives the depth of an expression from its variables, and whether it differs between lanes.
   void levels_of(ExprId e, uint16_t& depth, bool& vector) {
     if (!e.valid()) return;
     std::vector<VarId> vars;
@@ -244,7 +244,7 @@ class Scheduler {
       uint16_t depth = out_.depth[kernel_.stores[i].value.index];
       bool vector = false;
       levels_of(space_.store[i], depth, vector);
-      // A point store stays inside the inner loops even when nothing in it varies there: they may be empty.
+      // A point store stays inside the inner loops even if it is invariant there, because the loops may be empty.
       const bool point = out_.analysis.store_is_point[i] != 0 && out_.first_inner() != out_.loops.size();
       out_.store_in_row.push_back(depth <= out_.row_depth() && !point);
       out_.store_index.push_back(index_form(space_.store[i]));
@@ -252,7 +252,7 @@ class Scheduler {
     out_.position = index_form(space_.position);
   }
 
-  // Scalars needed inside the inner loops of one pass, closed over operands.
+  // Scalars needed inside the inner loops of a pass, closed over operands.
   std::vector<uint8_t> needed_in(uint16_t pass) {
     std::vector<uint8_t> need(count(), 0);
     auto mark = [&](ScalarId s) { need[s.index] = 1; };
@@ -280,7 +280,7 @@ class Scheduler {
     return false;
   }
 
-  // Whether lanes read elements far from each other, one by one, in rows that caches hold.
+  // Whether lanes read distant elements one by one, in rows which fit in caches.
   bool is_gathered(size_t i) {
     constexpr int64_t kMostKept = 1 << 16;
     if (scalar(i).op != Op::Load) return false;
@@ -290,9 +290,9 @@ class Scheduler {
     return !step.valid() || !pool_.is_const(step) || std::abs(pool_.const_value(step)) > kMostStrided;
   }
 
-  // Values that are expensive to compute, or to read, and needed in more than one pass go through scratch. Spilling one
-  // may make the recomputation of another unnecessary, so they are taken one at a time, latest in dependence order
-  // first.
+  // Values which are expensive to compute or to read, and needed in more than one pass, go through scratch. Spilling a
+  // value may make the recomputation of another unnecessary. Values are therefore considered one at a time, latest in
+  // dependence order first.
   void plan_passes() {
     for (size_t i = count(); i-- > 0;) {
       if (!out_.live[i] || !out_.is_vector[i] || !(is_heavy(scalar(i).op) || is_gathered(i))) continue;
@@ -306,15 +306,15 @@ class Scheduler {
     for (uint16_t p = 0; p <= out_.analysis.stages; ++p) out_.needed.push_back(needed_in(p));
   }
 
-  // Several vectors at once give independent chains of dependent folds; heavy bodies have parallelism of their own and
-  // would only spill registers.
+  // Several vectors at once give independent chains of dependent folds. Heavy bodies are parallel enough and would only
+  // spill registers.
   void choose_unroll() {
     int cost = 0;
     bool has_doubles = false;  // or other values of 8 bytes, of which a vector takes two registers
     for (size_t i = 0; i < count(); ++i) {
       if (!out_.live[i] || scalar(i).op == Op::Const) continue;
       has_doubles |= out_.is_vector[i] != 0 && byte_size(scalar(i).dtype) == 8;
-      has_doubles |= scalar(i).op == Op::Reduce && byte_size(scalar(i).dtype) == 8;  // the places of the greatest
+      has_doubles |= scalar(i).op == Op::Reduce && byte_size(scalar(i).dtype) == 8;  // the indices of ArgMax and ArgMin
       cost += is_heavy(scalar(i).op) ? 8 : 1;
     }
     const bool reduces = out_.analysis.stages > 0;
@@ -324,11 +324,12 @@ class Scheduler {
     const ExprId known = out_.loops[out_.vector].extent;
     while (out_.unroll > 1 && pool_.is_const(known) && pool_.const_value(known) < out_.width * out_.unroll)
       out_.unroll /= 2;
-    // A constant extent, as hidden sizes are, often needs no tail at all.
+    // A constant extent, such as a hidden size, often needs no tail at all.
     if (pool_.is_const(known) && pool_.const_value(known) % out_.width == 0 && out_.vector_is_inner())
       while (pool_.const_value(known) % (out_.width * out_.unroll) != 0) out_.unroll /= 2;
     if (pool_.is_const(out_.loops[out_.vector].extent, 1)) out_.width = out_.unroll = 1;
-    // Masks are free next to a long body where the machine has mask registers; half the code compiles in half the time.
+    // Masks are free next to a long body where the machine has mask registers, and half the code compiles in half the
+    // time.
     constexpr int kWidthWithMasks = 16;
     const bool sequential_inside = !out_.vector_is_inner() && out_.first_inner() != out_.loops.size();
     out_.masked = out_.width > 1 && (sequential_inside || (out_.unroll == 1 && out_.width == kWidthWithMasks));
@@ -341,8 +342,8 @@ class Scheduler {
     return out;
   }
 
-  // A work item: a block of the tile loop by one of the vector loop. Whole cache lines are read in each of its rows and
-  // written in each of its columns, few enough that all stay in the caches.
+  // A work item: a block of the tile loop times a block of the vector loop. Each row of the block reads whole cache
+  // lines and each column writes whole cache lines, few enough to stay in the caches.
   void size_tiles() {
     constexpr int64_t kBlock = 64;
     out_.tile_block = out_.block = kBlock;
@@ -397,7 +398,7 @@ class Scheduler {
     if (is_not_negative(operands[1]) && is_not_negative(operands[0])) out_.unsigned_division.push_back(e);
   }
 
-  // Also where only a bound of a loop says so: of what counts down from its extent.
+  // Also proves it from the bound of a loop, as for an index which counts down from its extent.
   bool is_not_negative(ExprId e) { return env_.range(e).lo >= 0 || env_.known_true(pool_.ge(e, pool_.constant(0))); }
 
   const Kernel& kernel_;

@@ -1,11 +1,11 @@
-// How a kernel runs on a CPU: loop order, what is vectorized, what a work item is. Plain data, decided from the kernel
-// before any code is emitted; equal (canonical kernel text, schedule text) give equal code.
+// The schedule of a kernel on a CPU: loop order, vectorized loop, work items. A schedule is plain data, decided from
+// the kernel before any code is emitted. Equal (canonical kernel text, schedule text) give equal code.
 //
-// The nest, outside in: sequential outer loops, the vector loop when it is an outer one, sequential inner loops, the
-// vector loop when it is an inner one. Lanes run along the vector loop.
-//   Vector loop inner: a work item is one outer point; passes run over its inner points, lanes are folded at the end.
-//   Vector loop outer: a work item is a block of the vector loop for one point of the others; row scalars and
-//   accumulators are vectors. A pointwise kernel is the case with no inner loops.
+// The nest, from the outside in: sequential outer loops, the vector loop if it is an outer loop, sequential inner
+// loops, the vector loop if it is an inner loop. Lanes run along the vector loop.
+//   Vector loop inner: a work item is an outer point; passes run over its inner points, and lanes are folded at the
+//   end. Vector loop outer: a work item is a block of the vector loop for a point of the other loops; row scalars and
+//   accumulators are vectors. A pointwise kernel is the case without inner loops.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ using loop::Loop;
 using loop::ScalarId;
 using loop::VarId;
 
-// An index expression as the emitter wants it. With a valid `coefficient`: expr == coefficient * v + rest for the
-// vector variable v, and neither part mentions v. Bound scalars may still make the parts vectors.
+// An index expression in the emitter's form. With a valid `coefficient`: expr == coefficient * v + rest for the vector
+// variable v, and neither part mentions v. Bound scalars may still make the parts vectors.
 struct IndexForm {
   ExprId expr;
   ExprId coefficient;
@@ -33,33 +33,33 @@ struct IndexForm {
 struct Schedule {
   std::vector<Loop> loops;  // nest order
   size_t vector = 0;        // index into loops
-  int width = 1;            // lanes of one machine vector (of 32-bit elements)
+  int width = 1;            // lanes of a machine vector (of 32-bit elements)
   int unroll = 1;           // the main loop runs width * unroll lanes at once
-  bool masked = false;      // one masked form of the vector loop's body, instead of a main loop and a masked tail
-  int64_t block = 1;        // vector loop outer: elements of it in a work item
-  int sum_levels = 1;       // how often running float sums are put away: see Accumulator
+  bool masked = false;      // a single masked form of the vector loop's body, instead of a main loop and a masked tail
+  int64_t block = 1;        // vector loop outer: its elements in a work item
+  int sum_levels = 1;       // levels of float sums: see Accumulator
 
   std::vector<IndexForm> scalar_index;  // by scalar: Load address or Size value, over the nest's variables
   std::vector<IndexForm> store_index;   // by store
-  // Loads that run along another outer loop than the stores do (a transpose): square tiles of `width` points of the
-  // tile loop by as many of the vector loop are loaded along the former and turned over in registers. Pointwise kernels
-  // only.
+  // Loads which run along a different outer loop than the stores (a transpose). A square tile has `width` points of the
+  // tile loop and of the vector loop. Tiles are loaded along the tile loop and transposed in registers. Pointwise
+  // kernels only.
   size_t tile = kNoTile;       // index into loops
   int64_t tile_block = 1;      // points of the tile loop in a work item
-  std::vector<uint8_t> tiled;  // by scalar: a load that is turned over
+  std::vector<uint8_t> tiled;  // by scalar: a transposed load
   static constexpr size_t kNoTile = ~size_t{0};
 
   IndexForm position;  // row-major position over the kernel's inner dims
 
-  // Depth d: computable inside loops of depth <= d. 0: before all items. 1: once an item. The vector loop and the inner
-  // loops follow, one depth each.
+  // Depth d: computable inside loops of depth <= d. 0: before all items. 1: once for each item. The vector loop and the
+  // inner loops follow, a depth for each.
   std::vector<uint16_t> depth;               // by scalar
   std::vector<uint8_t> is_vector;            // by scalar: differs between lanes
   std::vector<uint8_t> live;                 // by scalar
-  std::vector<std::vector<uint8_t>> needed;  // [pass][scalar]: computed inside the inner loops of that pass
-  std::vector<uint8_t> store_in_row;         // by store: happens once an outer point, after all passes
-  std::vector<ScalarId> spilled;             // kept in scratch from the first pass that computes them
-  std::vector<uint16_t> spilled_first;       // that pass
+  std::vector<std::vector<uint8_t>> needed;  // [pass][scalar]: computed inside the inner loops of this pass
+  std::vector<uint8_t> store_in_row;         // by store: happens once for each outer point, after all passes
+  std::vector<ScalarId> spilled;             // kept in scratch from the first pass which computes them
+  std::vector<uint16_t> spilled_first;       // the first pass of each
   std::vector<ExprId> unsigned_division;     // FloorDiv/Mod nodes with operands proved >= 0 (sorted by id)
   loop::Analysis analysis;
 
@@ -69,16 +69,16 @@ struct Schedule {
   bool vector_is_inner() const { return loops[vector].inner; }
   uint16_t row_depth() const { return vector_is_inner() ? 1 : 2; }
   size_t first_inner() const;              // index into loops; loops.size() when there are none
-  uint16_t loop_depth(size_t loop) const;  // of what is inside this loop
+  uint16_t loop_depth(size_t loop) const;  // of the body of this loop
 };
 
 // `vector_bits`: of the machine. Creates variables in the kernel's environment.
 Schedule make_schedule(const loop::Kernel& kernel, int vector_bits);
 
-// What the schedule decided, over the kernel's canonical names.
+// Returns the decisions of the schedule, over the kernel's canonical names.
 std::string schedule_text(const loop::Kernel& kernel, const Schedule& schedule);
 
-// The gist of it, for people.
+// Returns a summary for readers.
 std::string describe(const loop::Kernel& kernel, const Schedule& schedule);
 
 }  // namespace cresset::codegen::cpu

@@ -26,9 +26,9 @@
 namespace cresset::codegen::cpu {
 namespace {
 
-// Loop strength reduction took a quarter of the time that a kernel takes to compile, more where sizes are symbolic, and
-// gained nothing: kernels hoist what does not vary, and one induction variable with scaled addresses suits x86 and ARM.
-// LLVM has no other way to leave the pass out of a target's pipeline than this option.
+// Loop strength reduction took a quarter or more of a kernel's compile time, without any gain. Kernels hoist invariants
+// themselves, and a single induction variable with scaled addresses suits x86 and ARM. This option is LLVM's only way
+// to leave the pass out of a target's pipeline.
 void leave_out_strength_reduction() {
   auto& known = llvm::cl::getRegisteredOptions();
   const auto found = known.find("disable-lsr");
@@ -80,7 +80,7 @@ struct ObjectCompiler::Passes {
     builder.registerFunctionAnalyses(functions);
     builder.registerLoopAnalyses(loops);
     builder.crossRegisterProxies(loops, functions, components, modules);
-    // Kernels arrive vectorized and with invariant loads hoisted: what is left is cleaning up.
+    // Kernels arrive vectorized and with invariant loads hoisted: only cleaning up is left.
     pipeline.addPass(llvm::PromotePass());
     pipeline.addPass(llvm::EarlyCSEPass());
     pipeline.addPass(llvm::InstCombinePass());
@@ -99,7 +99,7 @@ struct ObjectCompiler::Passes {
   llvm::PassBuilder builder;
   llvm::FunctionPassManager pipeline;
   // Instruction selection and emission, appending to `bytes`. Building these hundred passes takes longer than running
-  // them on a tiny kernel, so they are kept as well: each forgets the module when it is done with it.
+  // them on a tiny kernel, so they are also kept. Each pass forgets the module when it is done.
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream{bytes};
   llvm::legacy::PassManager emit;
@@ -111,7 +111,7 @@ ObjectCompiler::ObjectCompiler(const Target& target) : target_(target) {
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
   CRESSET_CHECK(found != nullptr, error);
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // eager never fuses a multiply and an add
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // eager mode never fuses a multiply and an add
   machine_.reset(found->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
                                             llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
   CRESSET_CHECK(machine_ != nullptr, "LLVM makes no code for " + target.triple);
@@ -127,7 +127,7 @@ void ObjectCompiler::prepare(llvm::Module& module) const {
 
 void ObjectCompiler::set_attributes(llvm::Module& module) const {
   const std::string width = std::to_string(target_.vector_bits);
-  for (llvm::Function& function : module) {  // processor and features are the target machine's own
+  for (llvm::Function& function : module) {  // processor and features are those of the target machine
     if (function.isDeclaration()) continue;
     function.addFnAttr("prefer-vector-width", width);
     function.addFnAttr("min-legal-vector-width", width);

@@ -1,4 +1,4 @@
-// The machine that code is made for, and the way from a module to an object file.
+// The target machine, and the compilation of a module to an object file.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -20,7 +20,7 @@ struct Target {
 // The host, restricted to vectors of at most `vector_bits` (0: its widest).
 Target host_target(int vector_bits);
 
-// Turns modules into objects. Holds LLVM state that is costly to build; use from one thread at a time.
+// Compiles modules to objects. Contains LLVM state which is expensive to build; use from a single thread at a time.
 class ObjectCompiler {
  public:
   explicit ObjectCompiler(const Target& target);
