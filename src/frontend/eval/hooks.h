@@ -265,8 +265,7 @@ const char* cresset_eval_unsupported(void);
 void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*));
 // A call of a function with this code becomes a call of the content of the closure's cell at this index.
 void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell);
-// The function inside a registered wrapper, or inside a wrapper of torch.compile (borrowed); NULL for any other
-// callable.
+// The function inside a registered wrapper or a wrapper of torch.compile (borrowed); else NULL.
 PyObject* cresset_eval_wrapped(PyObject* callable);
 
 // Registers a class's __getattr__ with this code and without closure or attributes. The function looks a name up in
@@ -285,8 +284,7 @@ void cresset_eval_end(void);
 void cresset_eval_pause(void);
 void cresset_eval_unpause(void);
 
-// Saves the evaluation state of this thread and clears it; take_back restores it. NULL: the thread evaluates nothing,
-// or memory is short.
+// Saves and clears the evaluation state of this thread; take_back restores it. NULL: nothing to save, or no memory.
 void* cresset_eval_set_aside(void);
 void cresset_eval_take_back(void* aside);
 
