@@ -8,7 +8,7 @@ from torch.utils import _pytree as pytree
 from . import _C
 from ._genuine import attribute, capability, module, own, torch
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _NO_GRADIENTS = "gradients are wanted of what it gives"
 _PLAIN = (int, float, bool, str, type(None))

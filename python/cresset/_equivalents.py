@@ -15,7 +15,7 @@ import weakref
 
 from . import _C
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 builtins = types.SimpleNamespace(**_C._builtins)
 
 _list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum

@@ -10,7 +10,7 @@ import itertools
 from . import _C
 from ._equivalents import _hide, builtins
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _list, _tuple, _len, _range, _next, _iter = (
     builtins.list,

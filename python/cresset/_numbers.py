@@ -11,7 +11,7 @@ import torch
 
 from . import _C
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 class SymInt(torch.SymInt):

@@ -7,7 +7,7 @@ import torch
 from .. import _C
 from .._numbers import SYMBOOLS, SYMINTS, SymBool, SymFloat, SymInt, is_foreign
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 class _Methods:

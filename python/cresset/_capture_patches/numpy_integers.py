@@ -9,7 +9,7 @@ from .. import _C
 from .._numbers import SYMBOOLS, SYMINTS, SymInt
 from .integers import RELATIONS, is_numpy_int64
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 class NumpyInt(SymInt):

@@ -12,7 +12,7 @@ import torch
 from .. import _C
 from .._genuine import Missing, attribute, capability, is_own, own
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def _is_of_import(frame):

@@ -9,7 +9,7 @@ from .. import _C
 from .._genuine import capability, own
 from .._numbers import INTS, SYMINTS
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _range = builtins.range
 

@@ -9,7 +9,7 @@ import types
 from .. import _C
 from .._genuine import math, torch
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 # Of base.form's `always`: where a number is symbolic that stands in no list, or a tensor has sizes that only data has.
 OF_DATA = 2

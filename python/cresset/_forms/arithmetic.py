@@ -4,7 +4,7 @@ symbol of its own, which each call computes (bridge/computed_number.h); else the
 from .. import _C
 from .._numbers import INTS, NUMBERS, SymFloat, SymInt
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def _of_bits(name, pinned):

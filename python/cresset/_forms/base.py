@@ -12,7 +12,7 @@ from .._genuine import torch
 from .._numbers import INTS, SYMBOLS, SYMBOOLS, SYMINTS
 from . import OF_DATA, OF_FACTORS, OF_SYMBOLS_OR_FACTORS  # noqa: F401
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def form(*functions, always=False, varied=False):

@@ -6,7 +6,7 @@ from .._genuine import math, torch
 from .._numbers import SYMFLOATS
 from .base import are_floats_alike, form, hide, is_float
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def keeps_all(input, p, train):

@@ -5,7 +5,7 @@ from .. import _C
 from .._genuine import torch
 from .base import OF_FACTORS, are_floats_alike, form, hide, is_factor, is_float
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def width_of(dtype):

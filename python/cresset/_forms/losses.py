@@ -6,7 +6,7 @@ from .._numbers import SYMFLOATS
 from .base import form, hide, is_float, is_symbol
 from .norms import pairwise_distance
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 

@@ -5,7 +5,7 @@ from .._genuine import math, torch
 from .._numbers import NUMBERS, SYMFLOATS
 from .base import form, hide, is_float, is_symbol
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 

@@ -6,7 +6,7 @@ from .._genuine import math, torch
 from .base import form, hide, is_dense, is_float
 from .windows import Windows, apart
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 

@@ -6,7 +6,7 @@ from .. import _C
 from .._genuine import torch
 from .base import form, hide, is_dense, is_of_data
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def best_splits(sizes):

@@ -6,7 +6,7 @@ from .._genuine import math, torch
 from .._numbers import FLOATS, INTS, NUMBERS
 from .base import form, hide, is_float, laid_out_like
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 

@@ -7,7 +7,7 @@ from .._capture_patches import NumpyInt
 from .._genuine import math, torch
 from .base import form, hide, is_float, is_symbol
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def is_single(tensor):

@@ -5,7 +5,7 @@ from .._genuine import math, torch
 from .._numbers import FLOATS, NUMBERS, SYMFLOATS
 from .base import form, hide, holds, is_dense, is_float, is_of_data, is_symbol, product_of
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 # ---- quantiles
 

@@ -4,7 +4,7 @@ from .. import _C
 from .._genuine import math, torch
 from .base import form, hide, holds, is_dense, is_float, is_symbol, laid_out_like, several
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 
