@@ -3,7 +3,7 @@
 A cached function promises equal results for equal arguments. So its code is run on symbols, if the code has no side
 effects and returns plain containers of numbers, which must not be changed. If the cache has a result for the numbers of
 the capturing call, the results must agree. In any other case there is a graph break, and the cache is asked natively.
-The graph break comes at once if the code has done more than compute twice.
+After two calls with side effects in the code, the graph break comes at once.
 """
 
 import types

@@ -1,5 +1,5 @@
-"""Forms of sums with a factor that is a tensor (base.py): a step size, a momentum, what a line search gave. The C code
-reads its number; the program multiplies by it."""
+"""Decompositions of sums with a tensor as factor (base.py): a step size, a momentum, the result of a line search. The C
+code reads the number of the factor; the program multiplies by it."""
 
 from .. import _C
 from .._genuine import torch
@@ -9,7 +9,7 @@ __builtins__ = _C._builtins  # of this module: the user may have replaced builti
 
 
 def width_of(dtype):
-    """What the C code computes in."""
+    """The dtype in which the C code computes."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 

@@ -1,4 +1,4 @@
-"""Forms of losses (base.py) whose margins, bounds and smoothing may be symbolic floats."""
+"""Decompositions of losses (base.py) whose margins, bounds and smoothing may be symbolic floats."""
 
 from .. import _C
 from .._genuine import torch
@@ -12,7 +12,7 @@ _nn = torch._C._nn
 
 
 def reduced(loss, reduction):
-    """As torch counts them: 0 none, 1 mean, 2 sum."""
+    """Reductions in torch's numbering: 0 none, 1 mean, 2 sum."""
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
