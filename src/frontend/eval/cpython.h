@@ -1,7 +1,7 @@
 // CPython's frames, for C sources of this folder only (the internal headers do not compile as C++). libpython does not
-// export the functions for making and freeing frames, so they are written again here, on the documented layout of the
-// data stack. cpython.h and cpython.c hold the code common to all versions. cpython_3xx.h and .c hold the code of one
-// version, opcodes_3xx.def its opcodes, and ops_3xx.h the opcodes of no other version.
+// export the functions for making and freeing frames. They are written again here, on the documented layout of the data
+// stack. cpython.h and cpython.c hold the code common to all versions. cpython_3xx.h and .c hold the code of one
+// version. opcodes_3xx.def holds its opcodes, and ops_3xx.h the opcodes of no other version.
 #pragma once
 
 // Sources are compiled with Py_BUILD_CORE and Py_BUILD_CORE_MODULE (src/python/CMakeLists.txt).

@@ -1,9 +1,9 @@
 // The interface between the evaluator of CPython bytecode and its sessions. The header has C types only,
 // so that C and C++ sources share it.
 //
-// A thread evaluates its Python frames here between cresset_eval_begin and cresset_eval_end, on CPython's own
-// interpreter frames instead of in CPython's own loop. The evaluator calls a hook of the table at each read and write
-// of Python state, branch and call. Rules:
+// Between cresset_eval_begin and cresset_eval_end, a thread evaluates its Python frames here instead of in CPython's
+// own loop. The interpreter frames are CPython's own. The evaluator calls a hook of the table at each read and write of
+// Python state, branch and call. Rules:
 //
 // - A read is reported after it happened, with its value. No hook changes the result of a read.
 // - A write is reported before and after it happens.
@@ -368,8 +368,8 @@ int cresset_eval_set_generator(PyObject* generator, const CressetFrameImage* ima
 // A slot or stack value of a generator; `index` counts through slots, then stack. A running generator is allowed if its
 // frame is at rest. NULL when the index is too large, or the generator is finished.
 PyObject** cresset_eval_generator_slot(PyObject* generator, int index);
-// The places of key and value of a dictionary's entry, for replacement by an equal key or another value without running
-// `__hash__` or `__eq__` of the program. 1, with *value NULL for an unused entry; 0 behind the last entry; -1 for a
+// The places of key and value of a dictionary's entry. An equal key or another value may be stored there, without the
+// program's `__hash__` or `__eq__`. 1, with *value NULL for an unused entry; 0 behind the last entry; -1 for a
 // namespace, whose keys are strings alone, and for a dictionary with watchers.
 int cresset_eval_dict_entry(PyObject* dict, Py_ssize_t index, PyObject*** key, PyObject*** value);
 int cresset_eval_dict_changed(PyObject* dict);  // afterwards: renews the dictionary's version; -1 out of memory

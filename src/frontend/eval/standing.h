@@ -1,5 +1,5 @@
-// Synthetic stack: an operation in eager mode between two graph segments has copies of the program's frames below it,
-// for code that inspects the stack (sys._getframe, inspect, logging, warnings).
+// Synthetic stack: an operation in eager mode between two graph segments has copies of the program's frames below it.
+// Code that inspects the stack needs them (sys._getframe, inspect, logging, warnings).
 #pragma once
 
 #include "frontend/eval/hooks.h"
