@@ -26,7 +26,7 @@ PROGRAMS = {}
 
 
 def program(*calls):
-    """Of a function, with the arguments of its calls."""
+    """A program from a function, with the arguments of its calls."""
 
     def add(f):
         PROGRAMS[f.__name__] = (f, list(calls[0]))
@@ -197,8 +197,8 @@ def pairs_by_comprehension(x):
     return torch.stack([(x[i] - x[j]).norm() for i in range(len(x)) for j in range(i + 1, len(x))]).sum()
 
 
-# Programs compiled while sizes are met for the first time. Each of the programs above is called with as many sizes as
-# it has calls, most of them once.
+# The limit of programs compiled while sizes are new. Each program above is called with as many sizes as it has calls,
+# most of them once.
 MOST_GRAPHS = 24
 
 
@@ -218,7 +218,7 @@ def test_loops_are_bounded(name):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_sizes_that_come_again_are_compiled(name):
-    """Over and over: what was left to eager mode before is compiled in the end."""
+    """Sizes that repeat: calls left to eager mode before are compiled in the end."""
     f, calls = PROGRAMS[name]
     g = cresset.compile(f)
     eager = 0
