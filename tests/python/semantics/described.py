@@ -1,4 +1,5 @@
-"""What a program gave and left behind, as a text: types, values, layouts, and which objects and storages are one."""
+"""The results and side effects of a program, as a string: types, values, layouts, and identity of objects and storages.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import torch
 
 
 def same_text(mine, its):
-    """Equal, but for what rounding does to floats."""
+    """Equal, except for rounding of floats."""
     float_number = re.compile(r"(-?\d+\.\d{6})")
     a, b = float_number.split(mine), float_number.split(its)
     near = zip(a[1::2], b[1::2])
@@ -20,7 +21,7 @@ def same_text(mine, its):
 
 
 class Describer:
-    """Objects that are met again are named by the number they had."""
+    """An object that occurs again is named by its first number."""
 
     def __init__(self):
         self.seen = {}
@@ -34,7 +35,7 @@ class Describer:
             return f"{type(value).__name__}:{value:.6f}"
         if type(value) in (torch.device, torch.dtype):
             return str(value)
-        if type(value) in (range, slice):  # immutable: two calls may share one
+        if type(value) in (range, slice):  # immutable: two calls may share it
             parts = [self(part, depth + 1) for part in (value.start, value.stop, value.step)]
             return f"{type(value).__name__}({', '.join(parts)})"
         if id(value) in self.seen:

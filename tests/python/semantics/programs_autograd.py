@@ -391,7 +391,7 @@ def custom_function_with_jvp(w, x):
 
 
 class Rounded(nn.Module):
-    """A straight-through estimator, as quantizers have them."""
+    """A straight-through estimator, as in quantizers."""
 
     def forward(self, x):
         return x + (x.round() - x).detach()

@@ -1,5 +1,5 @@
-"""Programs that do something beside returning a value. Each row: name, what makes a fresh world (a namespace), the
-function of (world, x), and the inputs of its calls, in order."""
+"""Programs with side effects. Each row: name, a function that makes a fresh world (a namespace), the function of
+(world, x), and the inputs of its calls, in order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a program relies on changes between calls: classes, functions, what closures, caches and views hold.
+"""Changes between calls to the foundations of a program: classes, functions, contents of closures, caches and views.
 
-The compiled function gives what eager gives, before the change and after it.
+The compiled function gives eager's results, before the change and after it.
 """
 
 import functools
