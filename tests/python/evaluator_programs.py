@@ -1,4 +1,4 @@
-"""Small programs for tests/python/test_evaluator.py. Each returns a value that shows its behavior."""
+"""Small programs for tests/python/test_evaluator.py. The value of each shows its behavior."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ def _sweep(subject: Subject, draws: int) -> dict[str, Any]:
         torch.manual_seed(i)
         before = cresset.stats()
         got, ours = _call(compiled, arguments)
-        if raised is None:  # a call that eager rejects is tried and left to eager
+        if raised is None:  # a call rejected by eager is tried and left to eager
             after = cresset.stats()
             for name in ("graphs", "graph_breaks"):
                 row[name] += after[name] - before[name]

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 TINY, REAL = "tiny", "real"
-_LIBRARIES: list[torch.library.Library] = []  # operators live as long as the object that defined them
+_LIBRARIES: list[torch.library.Library] = []  # operators live as long as the object with their definitions
 
 
 def _define_torchvision_operators() -> None:

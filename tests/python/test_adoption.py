@@ -244,7 +244,7 @@ def test_break_inside_compiled_inside_compiled():
     assert cresset.stats()["graphs"] == 2 and cresset.stats()["eager_calls"] == 0
 
 
-# --------------------------------------------------------------------------- what torch.compile made, inside
+# --------------------------------------------------------------------------- functions of torch.compile, inside
 
 
 @torch.compile(backend="eager")

@@ -98,7 +98,7 @@ cresset.compile(f, dynamic="auto")(torch.randn(int(sys.argv[1]), 4))
 
 
 def test_a_number_that_was_pinned_leaves_no_trace(tmp_path):
-    """An int argument that must be a constant gives the same program as the constant itself."""
+    """An int argument, needed as a constant, gives the same program as the constant itself."""
     template = (
         SET_UP
         + """

@@ -18,7 +18,7 @@ from conftest import FULL
 from distributed_programs import COLLECTIVES, FAMILIES, POSITIONS
 
 SCRIPT = Path(__file__).with_name("distributed_programs.py")
-SECONDS = 600 if FULL else 240  # limit for processes that wait for each other
+SECONDS = 600 if FULL else 240  # limit for processes in a deadlock
 PROCESSES = (2, 4) if FULL else (2,)
 
 

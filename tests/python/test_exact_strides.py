@@ -64,7 +64,7 @@ def copy(x: Tensor) -> Tensor:
 
 
 def seen(value: object, argument: Tensor) -> list[object]:
-    """Everything that a program can see of the results beside their elements."""
+    """Everything visible to a program in the results beside their elements."""
     own = argument.untyped_storage().data_ptr()
     found: list[object] = [value is argument]
     for path, t in tensors(value):

@@ -1,4 +1,4 @@
-"""Factors of sums that are tensors without dimensions: the program multiplies by them, without a graph break."""
+"""Factors of sums given as tensors without dimensions: the program multiplies by them, without a graph break."""
 
 import compare
 import pytest

@@ -1,4 +1,4 @@
-"""Operators that raise by their data: when the graph segment runs, which may be later than in eager mode."""
+"""Operators with errors by their data: when the graph segment runs, which may be later than in eager mode."""
 
 import types
 

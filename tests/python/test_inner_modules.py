@@ -74,7 +74,7 @@ def test_the_model_of_a_loop_that_runs_natively_is_compiled():
             torch.testing.assert_close(compiled(model, items), loop(model, items))
     stats = cresset.stats()
     assert stats["native_stretches"] + stats["eager_calls"] == 3
-    # The loop's first call captures the model's first call, meets the model again after the graph break, and compiles it
+    # The loop's first call captures the model's first call, meets the model again after the break, and compiles it
     # then.
     assert stats["calls"] == 3 + (len(items) - 2) + 2 * len(items)
     assert stats["recompiles"] == []

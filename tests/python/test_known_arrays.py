@@ -75,7 +75,7 @@ def test_others_end_the_piece(name):
 
 
 def test_one_program_for_all_sizes():
-    """No program is specialized to an array that depends on a size."""
+    """No program is specialized to an array with a size in it."""
     cresset.reset()
     compiled = cresset.compile(ENDED["of_shapes"])
     for n in (4, 5, 3, 7, 2):

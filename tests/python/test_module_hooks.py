@@ -38,7 +38,7 @@ def program(*, make=None, between=None, pieces=None, use=None, learns=1):
 
 
 def seen(w, name="", *, replace=None):
-    """A hook of a module that records its arguments."""
+    """A hook of a module, with a record of its arguments."""
 
     def hook(module, *gradients):
         w.log.append(

@@ -90,7 +90,7 @@ def identity(f):
 
 
 def as_module(g):
-    """A module for tracers that accept only modules."""
+    """A module for tracers of modules alone."""
 
     class Holder(nn.Module):
         def __init__(self):
@@ -370,7 +370,7 @@ def profiled(g):
 
 
 def traced_inside(g):
-    """The tracer works between two calls that compile."""
+    """The tracer works between two compiling calls."""
     before = g(arg())
     nodes = len(make_fx(g)(arg()).graph.nodes)
     return before, nodes, g(arg() + 1)

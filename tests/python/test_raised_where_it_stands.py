@@ -65,7 +65,7 @@ CALLS = {
     "check_tensor_all_in_words": (lambda a: torch._check_tensor_all(a > 5, lambda: f"small: {a}"), (torch.zeros(2),)),
     "check_tensor_all_of_numbers": (lambda a: torch._check_tensor_all(a), (torch.zeros(2),)),
     "renormed_embedding": (lambda a: F.embedding(tensor([0, 7]), a, max_norm=1.0), (torch.ones(3, 3),)),
-    # by dtypes that meta kernels allow
+    # by dtypes allowed by meta kernels
     "product_of_two_dtypes": (lambda a: a @ a.to(torch.complex64), (ZEROS,)),
     "cdist_of_two_dtypes": (lambda a: torch.cdist(a, a.double()), (ZEROS,)),
     "bits_of_floats": (lambda a: a & a, (ZEROS,)),
@@ -170,7 +170,7 @@ def test_a_check_whose_result_nobody_uses(first_is_good):
         assert repr(compiled(a)) == repr(is_positive(a))
 
 
-# the operator, data that it accepts, data that it rejects
+# the operator, accepted data, rejected data
 UNUSED = {
     "index": (lambda a, b: a[b], (WIDE, tensor([1])), (WIDE, FAR)),
     "gather": (lambda a, b: a.gather(1, b), (WIDE, tensor([[0, 1]])), (WIDE, tensor([[0, 4]]))),

@@ -22,7 +22,7 @@ CALLS = 6
 
 
 def table() -> tuple[dict[str, Callable], Callable]:
-    """Programs by name, and the decorator that adds a program."""
+    """Programs by name, and the decorator for adding a program."""
     programs: dict[str, Callable] = {}
 
     def program(make: Callable) -> Callable:
@@ -56,7 +56,7 @@ def classifying(m: nn.Module, opt: torch.optim.Optimizer) -> dict[str, Any]:
 
 
 def state_of(things: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Copies of everything that a step may have changed."""
+    """Copies of all state that a step may change."""
     out: list[tuple[str, Any]] = [("generator", torch.get_rng_state())]
     for name, thing in things.items():
         if isinstance(thing, nn.Module):

@@ -33,7 +33,7 @@ def values(sizes, dtype, seed=0):
 
 
 def known_failures():
-    """Seeds of programs that differ today; the fix of a program deletes its line."""
+    """Seeds of differing programs today; the fix of a program deletes its line."""
     lines = Path(__file__).with_name("view_programs_known.txt").read_text().splitlines()
     return {int(line.split()[0]) for line in lines if line and not line.startswith("#")}
 
@@ -103,7 +103,7 @@ class Described:
 def grad_of(t):
     try:
         return t.requires_grad, t.is_leaf
-    except RuntimeError as error:  # for a view whose base had writes that autograd forbids
+    except RuntimeError as error:  # for a view whose base had writes forbidden by autograd
         return first_line(error)
 
 

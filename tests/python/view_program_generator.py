@@ -95,7 +95,7 @@ class Program:
         return "\n\n".join([PRELUDE, *self.calls, settings, self.function(lines, last)])
 
     def run(self, lines):
-        """The variables at the end of each call; raises the exception of the first call that raises."""
+        """The variables at the end of each call; raises the exception of the first raising call."""
         last = "    " * self.depth + "return dict(locals())"
         scope = self.scope = self.scope or load(self.source([], "pass"))
         exec(compile(self.function(lines, last), "<program>", "exec"), scope)
@@ -119,7 +119,7 @@ class Program:
         return True
 
     def attempt(self, lines):
-        """Lines that raise in some of the calls, and their handling."""
+        """Lines with an exception in some of the calls, and its handling."""
         if self.chance(0.5):
             self.lines += lines
             self.raised = True

@@ -1,8 +1,8 @@
 """Searches for random programs about views, writes and aliasing that differ from eager mode.
 
 python view_programs.py SEED         prints a program, and its differences
-python view_programs.py SEED COUNT   runs COUNT programs from this seed on; programs that differ, hang or crash are shrunk
-and printed as standalone programs; a summary by kind ends the output
+python view_programs.py SEED COUNT   runs COUNT programs from this seed on; programs that differ, hang or crash are
+shrunk and printed as standalone programs; a summary by kind ends the output
 
 Programs run in turn in a separate process, which is restarted after a crash or a hang. The exit status tells whether
 any program differed. CRESSET_VIEW_SHRINK: the number of failures to shrink (20), without failures in

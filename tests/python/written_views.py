@@ -16,7 +16,7 @@ from torch import Tensor
 
 DTYPES = {"complex": torch.complex64, "float": torch.float32, "int": torch.int64}
 
-# Views of a view `v`. A view that a tensor's dtype or shape does not allow is skipped where eager mode raises.
+# Views of a view `v`. A view of an unsuitable dtype or shape is skipped where eager mode raises.
 VIEWS = (
     "v[1:]", "v[::2]", "v[:, 1:3]", "v[..., 0]", "v[1]", "v[None]", "v.t()", "v.mT", "v.transpose(0, -1)",
     "v.permute(1, 0)", "v.movedim(0, -1)", "v.swapaxes(0, 1)", "v.unsqueeze(1)", "v.squeeze()", "v.view(-1)",
@@ -200,7 +200,7 @@ def chains(seed: int, count: int) -> Iterator[Program]:
 
 
 def accepted(draw: random.Random, views, writes, tries: int = 40) -> Iterator[Program]:
-    """A program that eager mode accepts."""
+    """A program accepted by eager mode."""
     for _ in range(tries):
         dtype, argument = draw.choice(list(DTYPES)), draw.choice(list(ARGUMENTS))
         grad = dtype != "int" and draw.random() < 0.5

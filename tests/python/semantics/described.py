@@ -21,7 +21,7 @@ def same_text(mine, its):
 
 
 class Describer:
-    """An object that occurs again is named by its first number."""
+    """A repeated object is named by its first number."""
 
     def __init__(self):
         self.seen = {}

@@ -17,7 +17,7 @@ import types
 import torch
 from program_generator import generate
 
-# ------------------------------------------------------------------------------------------------- what it does
+# ------------------------------------------------------------------------------------------------- its behavior
 
 
 def canonical(value, names, depth=0):
@@ -97,7 +97,7 @@ def history(source, wrap, seed=0):
 
 
 class TooLong(BaseException):
-    """A BaseException, so that no `except` of a program catches it."""
+    """A BaseException, which no `except` of a program catches."""
 
 
 @contextlib.contextmanager

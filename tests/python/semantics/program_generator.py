@@ -65,7 +65,7 @@ class Program:
     # ---- expressions
 
     def fill(self, template, depth):
-        """The template with each <kind> replaced by an expression of that kind."""
+        """The template with each <kind> replaced by an expression of its kind."""
         return re.sub(r"<(\w+)>", lambda m: self.expression(m[1], depth - 1), template)
 
     def expression(self, kind, depth=3):

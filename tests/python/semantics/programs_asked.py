@@ -1,5 +1,5 @@
 # size: table
-"""Programs that depend on object identity: keys with hash and comparison functions of the program, and the number of
+"""Programs with object identity as input: keys with hash and comparison functions of the program, and the number of
 calls; tuples of numbers and strings in several places (rows as in programs_library.py)."""
 
 PROGRAMS = r"""

@@ -11,7 +11,7 @@ PROGRAMS, steady, bounded, growing = table_of_programs()
 
 
 class Logged:
-    """A descriptor that logs its calls."""
+    """A descriptor with a log of its calls."""
 
     def __init__(self, log, kind=object):
         self.log, self.kind = log, kind

@@ -1,5 +1,5 @@
 # size: table
-"""Programs that call autograd: backward passes, custom functions, checkpoints. Rows as in programs_transforms."""
+"""Programs with calls of autograd: backward passes, custom functions, checkpoints. Rows as in programs_transforms."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def by_another():
 
 @steady
 def locals_seen_from_a_callee(compiled):
-    """f_back.f_locals has variables that the caller's code does not read any more, after a graph break, too."""
+    """f_back.f_locals has variables without any later read in the caller's code, after a graph break, too."""
 
     @compiled
     def f(x, n):
@@ -196,7 +196,7 @@ def numpy_ints_that_are_looked_at(compiled):
 
 @steady
 def lengths_that_grow(compiled):
-    """len() of a container that each call extends is a varying number."""
+    """len() of a container extended by each call is a varying number."""
     log, seen, queue, table, kinds = [], set(), collections.deque(maxlen=9), {}, collections.deque()
 
     @compiled
@@ -273,7 +273,7 @@ def length_of_a_buffer_that_is_sampled(compiled):
 
 @bounded
 def handles_by_their_numbers(compiled):
-    """A program that keeps the handles of many modules by their numbers finds each of them."""
+    """A program with handles of many modules, kept by their numbers, finds each of them."""
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
 

@@ -30,7 +30,7 @@ def ramp(*shape):
 
 
 def table():
-    """An empty table, and the decorator that adds a program to it."""
+    """An empty table, and its decorator for adding a program."""
     rows = []
 
     def row(function=None, *, make=world, inputs=(lambda: ramp(3, 4),) * 3):

@@ -1,6 +1,6 @@
 # size: table
 # ruff: noqa: B007  (programs as they are written)
-"""Programs that read data while a generator runs, or while a generator is suspended. Rows as in programs_effects."""
+"""Programs with reads of data while a generator runs or is suspended. Rows as in programs_effects."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def sent_values(w, x):
 
 
 def asking(w, x, n=3):
-    """A generator that reads data."""
+    """A generator with a read of data."""
     w.log.append("begin")
     try:
         for i in range(n):

@@ -227,7 +227,7 @@ def a_deque_that_changes_under_a_loop(x, n):
     return out, list(queue)
 
 
-# Loops over containers in state that the call changes before the loop.
+# Loops over containers in state, changed by the call before the loop.
 
 
 @growing

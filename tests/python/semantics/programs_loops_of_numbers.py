@@ -407,7 +407,7 @@ def displays_of_many_lengths(compiled):
 
 @steady
 def dictionary_by_step_grows(compiled):
-    """The length of a dictionary that gets a step at each call, whether it has a given step, and the value there."""
+    """The length of a dictionary with a new step at each call, whether it has a given step, and the value there."""
 
     class Log:
         def __init__(self):

@@ -1,4 +1,4 @@
-"""Graph breaks at odd places, numbers that C code distinguishes, exceptions alive across breaks. As programs_whole.py
+"""Graph breaks at odd places, numbers distinguished by C code, exceptions alive across breaks. As programs_whole.py
 has them."""
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def batches():
 
 
 def table():
-    """An empty table, and the decorator that adds a program to it."""
+    """An empty table, and its decorator for adding a program."""
     rows = []
 
     def row(function=None, *, make=world, inputs=batches, between=None):
@@ -141,7 +141,7 @@ class RefusesToBeAsked:
 
 @row
 def vmap_beside_an_object_that_refuses_questions(w, x):
-    bystander = [RefusesToBeAsked()]  # alive, in the middle of a capture that inspects all tensors
+    bystander = [RefusesToBeAsked()]  # alive, in the middle of a capture, which inspects all tensors
     torch.manual_seed(3)
     return vmap(lambda v: F.dropout(v, 0.5), randomness="same")(x), len(bystander)
 

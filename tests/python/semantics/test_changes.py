@@ -113,7 +113,7 @@ def graphs():
 
 
 def test_what_nobody_asked_for_may_change():
-    """A class attribute that the program does not read, and an __init__ that it does not run."""
+    """A class attribute without a read in the program, and an __init__ without a call."""
 
     class Layer(torch.nn.Module):
         calls = 0

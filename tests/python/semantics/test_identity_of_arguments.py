@@ -275,7 +275,7 @@ def test_addresses_are_those_of_the_call(program, kind):
 
 
 def test_addresses_of_fresh_objects_are_no_program_each():
-    """A number that is kept, or formatted, is an input of later code."""
+    """A kept or formatted number is an input of later code."""
     w = Numbers([torch.ones(2), torch.ones(2)])
     f = cresset.compile(lambda p, x: (address_is_kept(w, p, x), f"{id(p)}", address_remainder(w, p, x)))
     held = [torch.ones(2) * i for i in range(20)]
@@ -344,7 +344,7 @@ def test_arguments_that_are_told_apart():
 
 
 def test_tensors_that_state_exchanges():
-    """An attribute, a gradient, and identity: of the tensor that is there now."""
+    """An attribute, a gradient, and identity: of the present tensor."""
 
     def run(compiled):
         w, out = World("tensor"), []

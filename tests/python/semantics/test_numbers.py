@@ -106,7 +106,7 @@ torch.rsub(x, v), torch.add(x, v), torch.remainder(x, v), torch.fmod(x, n), torc
 x == v, x == n, x.eq(v), torch.isclose(x, torch.tensor(v)), x.to(torch.int64) + v, x.to(torch.int32) * n, (x > 0) + n, (x > 0) * v
 x.to(torch.float64) * v, x.double() + v, x.to(torch.int64) == v, x.float() == v
 """.strip().split("\n")
-EAGERLY = {"random.Random(n).random()"}  # a random generator that lives across a graph break
+EAGERLY = {"random.Random(n).random()"}  # a random generator alive across a graph break
 VALUES = [(3, 1.5), (3, -0.1), (2, 2.7), (0, 0.3)]
 
 

@@ -238,7 +238,7 @@ def test_expression(text):
 )
 @pytest.mark.parametrize("holder", ["namespace", "object", "list", "global", "closure", "module"])
 def test_memory_of_a_tensor_in_state(ask, holder):
-    """A tensor that the call uses in no other way is read, and changes between calls."""
+    """A tensor without any other use in the call is read, and changes between calls."""
 
     def program(f):
         t = torch.tensor([1.0, 2.0])

@@ -81,7 +81,7 @@ def copied(state):
 
 
 def sharing(state):
-    """Tensors that are the same object, and positions of tensors with the same storage."""
+    """Identical tensors, and positions of tensors with the same storage."""
     objects, storages, found = {}, {}, []
     for path, t in leaves(state):
         if isinstance(t, torch.Tensor) and t.layout == torch.strided and t.numel():
