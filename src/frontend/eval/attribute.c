@@ -1,4 +1,4 @@
-// Attribute look-up with a report of the value's place, and stops where Python code would have to run.
+// Attribute look-up, which reports the place of the value and stops where Python code would have to run.
 #include "frontend/eval/binders.h"
 #include "frontend/eval/class_version.h"
 #include "frontend/eval/helpers.h"

@@ -11,7 +11,7 @@ extern "C" {
 // are borrowed.
 typedef struct {
   PyObject* function;
-  // the descriptor in a class of type(owner)'s MRO; NULL: the function is a special method of the class
+  // The descriptor in a class of type(owner)'s MRO; NULL: the function is a special method of the class.
   PyObject* found;
   PyObject* args[2];
   int count;

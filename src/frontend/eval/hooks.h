@@ -277,7 +277,7 @@ PyObject* cresset_eval_stores(void);  // the names, borrowed
 // dictionaries of many objects, so the last position is tried first.
 PyObject* cresset_eval_item(PyObject* dict, PyObject* name);
 
-// Starts and ends evaluating new frames of this thread. Nests: hooks of the innermost table are called. 0, or -1.
+// Starts and ends evaluating new frames of this thread. Nests: the innermost hooks run. 0, or -1 with an exception.
 int cresset_eval_begin(const CressetEvalHooks* hooks);
 void cresset_eval_end(void);
 // Between pause and unpause, frames of this thread run in CPython's evaluator (cresset's code, not the program's).

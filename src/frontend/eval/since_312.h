@@ -9,7 +9,7 @@
 #define KEEPS_OPERAND(opcode) 0
 
 // ---- Tools that watch code ------------------------------------------------------------------------------------------
-// the version of code with all requested instrumentation
+// The version of code with all requested instrumentation.
 static inline uintptr_t monitoring_version(PyThreadState* tstate);
 // Whether CPython's own loop has to run the code. When code starts, CPython replaces instructions for trace and profile
 // functions and for tools of sys.monitoring. Code instrumented while it runs continues in CPython's loop at the
