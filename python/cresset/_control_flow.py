@@ -183,8 +183,7 @@ def _scanned_by_doubling(combine, leaves):
 
 
 def _scanned_in_turns(combine, leaves):
-    """The same in plain operators, for autograd. The number of iterations is specialized, not the number of positions.
-    """
+    """The same in plain operators, for autograd. The number of iterations is specialized, not the length."""
     step = 1
     while step < leaves[0].shape[0]:
         combined = combine([leaf[:-step] for leaf in leaves], [leaf[step:] for leaf in leaves])

@@ -323,8 +323,7 @@ def assign(owner, name, value, /):
 
 
 def data_of(tensor, /):
-    """tensor.data of a tensor from before the call. Its memory may differ at each call. Its version counter is its own.
-    """
+    """tensor.data of a tensor from before the call. Its memory may differ at each call; its versions are its own."""
     return tensor.detach().data
 
 

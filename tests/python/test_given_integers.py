@@ -278,8 +278,7 @@ def as_momentum(x, n):
 
 @pytest.mark.parametrize("function", [as_float, as_divisor, as_root, as_text, as_momentum], ids=lambda f: f.__name__)
 def test_every_call_has_another_one(function):
-    """A varying number that must be specialized is compiled for a value once or twice; then its read is a graph break.
-    """
+    """A varying number in need of specialization is compiled once or twice; then its read is a graph break."""
     cresset.reset()
     compiled, graphs = cresset.compile(function), []
     for n in range(1, 16):

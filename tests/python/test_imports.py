@@ -1,5 +1,4 @@
-"""Imports of the package, and their time: the first call of a process imports nothing beyond the needs of its program.
-"""
+"""Imports of the package, and their time: a process's first call imports nothing beyond its program's needs."""
 
 import ctypes
 import subprocess

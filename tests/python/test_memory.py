@@ -45,8 +45,7 @@ def test_a_piece_lets_go_of_what_the_one_before_it_made():
 
 @torch.no_grad()
 def test_what_lives_on_is_not_let_go_of():
-    """Results that are arguments of the graph segment, or views of them; objects in containers and earlier variables.
-    """
+    """Results that are arguments of the graph segment, or views of them; objects in containers and old variables."""
 
     def function(x, keep):
         y, z = x + 1, x + 2

@@ -189,8 +189,7 @@ def test_what_decides_sees_rounded_numbers(function, dtype):
 
 
 def test_gradients_reach_the_greatest_of_rounded_numbers():
-    """Its formula compares the numbers with their rounded maximum: unrounded, recomputed numbers would never be equal.
-    """
+    """Its formula compares the numbers with their rounded maximum: unrounded numbers would never be equal."""
     x = torch.randn(50, 30).bfloat16().requires_grad_()
 
     def function(x):

@@ -1,5 +1,4 @@
-"""Means and maxima of windows: as eager with and without requested positions; without them, no memory is used for them.
-"""
+"""Means and maxima of windows: as eager with and without requested positions, which otherwise use no memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Losses over sizes: any number of batches, classes and positions is a single compilation, with gradients and without.
-"""
+"""Losses over sizes: any batches, classes and positions are a single compilation, with gradients and without."""
 
 from __future__ import annotations
 

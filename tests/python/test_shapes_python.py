@@ -141,8 +141,7 @@ def test_strides_of_sizes_that_are_one_at_first():
 
 
 def test_strides_of_what_the_program_lays_out():
-    """A dimension of size 1 may have any stride, but not where kernels of the program write: no memory is read for it.
-    """
+    """A dimension of size 1 may have any stride, but not where the program's kernels write: no memory is read."""
 
     def f(x):
         y = x.sum(-1)[:, :, None, None] * 2

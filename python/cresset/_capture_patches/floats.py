@@ -1,5 +1,4 @@
-"""Features of Python's floats missing in torch's symbolic floats: exact remainders, complex results, Python's errors.
-"""
+"""Features of float missing in torch's symbolic floats: exact remainders, complex results, Python's errors."""
 
 import math
 

@@ -18,8 +18,7 @@ def _of_sizes(number):
 
 
 def linspace(start, end, steps, *, out=None, dtype=None, device=None, **rest):
-    """torch.linspace(): the number of steps and the ends may be symbolic. Computed from both ends, as eager mode does.
-    """
+    """torch.linspace(): number of steps and ends may be symbolic. Computed from both ends, as eager mode does."""
     kind = torch.get_default_dtype() if dtype is None else dtype
     plain = not any(_of_sizes(n) for n in (start, end, steps)) or kind not in (torch.float32, torch.float64)
     more = any(value and value is not torch.strided for value in rest.values())
@@ -107,8 +106,7 @@ def broadcast_shapes(*shapes):
 
 
 def one_hot(tensor, num_classes=-1):
-    """F.one_hot() for a given number of classes. torch's own code reads the data; here torch's checks are assertions.
-    """
+    """F.one_hot() for a given number of classes. torch reads the data; here torch's checks are assertions."""
     in_transform = torch._C._functorch.peek_interpreter_stack() is not None  # torch has its own implementation there
     if in_transform or type(num_classes) not in INTS or num_classes < 1:
         return _torch_one_hot(tensor, num_classes)

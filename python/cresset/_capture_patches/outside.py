@@ -1,5 +1,4 @@
-"""Substitutes beside tensors and sizes: warnings, logging, and functions run between two graph segments.
-"""
+"""Substitutes beside tensors and sizes: warnings, logging, and functions run between two graph segments."""
 
 import json
 import logging

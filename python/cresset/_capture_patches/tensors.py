@@ -169,7 +169,7 @@ def _put(tensor, key, value):
 
 
 def set_item(tensor, key, value):
-    """tensor[key] = value, with the results of get_item()."""
+    """tensor[key] = value; NotImplemented to leave it to torch."""
     of_size = type(value) is torch.Tensor and value.dim() > 0 and type(value.shape[0]) in SYMINTS
     if of_size and _put(tensor, key, value):
         return None

@@ -1,5 +1,4 @@
-"""Decompositions of mathematical functions of torch and Python (base.py), whose orders and tolerances may be symbolic.
-"""
+"""Decompositions of mathematical functions of torch and Python (base.py): symbolic orders and tolerances."""
 
 import builtins
 

@@ -1,5 +1,4 @@
-"""Decompositions of statistics along a dimension (base.py): quantiles, histograms, covariances, integrals, differences.
-"""
+"""Decompositions of statistics along a dimension (base.py): quantiles, histograms, covariances, differences."""
 
 from .. import _C
 from .._genuine import math, torch

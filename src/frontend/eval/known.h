@@ -1,6 +1,6 @@
 // Names and slot functions of CPython, as recognized by the evaluator. The slot functions for methods written in Python
-// (`__call__`, `__getattr__`, ...)are C functions not exported by libpython. They are read from a class that
-// defines all of them.
+// (`__call__`, `__getattr__`, ...) are C functions not exported by libpython. They are read from a class that defines
+// all of them.
 #pragma once
 
 #include "frontend/eval/cpython.h"

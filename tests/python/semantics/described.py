@@ -1,5 +1,4 @@
-"""The results and side effects of a program, as a string: types, values, layouts, and identity of objects and storages.
-"""
+"""Results and side effects of a program, as a string: types, values, layouts, identity of objects and storages."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ from program_generator import generate
 
 
 def canonical(value, names, depth=0):
-    """The value as nested tuples; a repeated object is a reference to its first occurrence: sharing is compared, too.
-    """
+    """The value as nested tuples; a repeated object refers to its first occurrence: sharing is compared, too."""
     if value is None or isinstance(value, (bool, int, float, str, type)):
         return type(value).__name__, value
     if id(value) in names:

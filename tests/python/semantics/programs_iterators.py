@@ -407,8 +407,7 @@ def ordered_dictionary_by_numbers_in_another_order(compiled):
 
 
 def methods_of_numbers(after_break):
-    """C code that calls a method of a number with numbers of the caller's list; they are symbols from the second call.
-    """
+    """C code calls a method of a number with numbers of the caller's list, which are symbols from the second call."""
 
     def program(compiled):
         iterators = {

@@ -1,5 +1,4 @@
-"""The programs of programs_language and its kin: results, side effects, exceptions, over several calls, against eager.
-"""
+"""Programs of programs_language and its kin: results, side effects, exceptions, over several calls, against eager."""
 
 from __future__ import annotations
 
