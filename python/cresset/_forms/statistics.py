@@ -1,4 +1,4 @@
-"""Decompositions of statistics along a dimension (base.py): quantiles, histograms, covariances, differences."""
+"""Decompositions along a dimension (base.py): quantiles, histograms, covariances, integrals, differences."""
 
 from .. import _C
 from .._genuine import math, torch
