@@ -1,4 +1,4 @@
-"""Ways into cresset: torch.compile's backends, decorators, modules compiled in place; compiled functions as functions."""
+"""Ways into cresset: torch.compile's backends, decorators, modules compiled in place; compiled functions themselves."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_partial_and_callable_objects():
     assert cresset.stats()["eager_calls"] == 0
 
 
-# ------------------------------------------------------------------------------------------------- compiled inside compiled
+# ----------------------------------------------------------------------------------------- compiled inside compiled
 
 
 def test_compiled_inside_compiled():

@@ -216,7 +216,7 @@ def test_torch_graph_break_and_is_compiling():
     assert torch.equal(f(torch.ones(2)), torch.full((2,), 6.0))
 
 
-# ------------------------------------------------------------------------------------------------- graph_break, is_compiling
+# ----------------------------------------------------------------------------------------- graph_break, is_compiling
 
 
 def test_graph_break(options, grad):

@@ -1,4 +1,4 @@
-"""torch.cond and torch.while_loop in compiled functions are operators of the graph: differential against plain Python."""
+"""torch.cond and torch.while_loop in compiled functions are operators of the graph: compared with plain Python."""
 
 from __future__ import annotations
 

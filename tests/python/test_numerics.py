@@ -1,4 +1,4 @@
-"""Accuracy against fp64, at sizes other than the ones compiled for: big and split reductions, odd tails, extreme values."""
+"""Accuracy against fp64, at sizes not compiled for: big and split reductions, odd tails, extreme values."""
 
 from __future__ import annotations
 

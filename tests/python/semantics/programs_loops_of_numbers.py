@@ -188,7 +188,7 @@ def generators_in_state(compiled):
         yield draw(data(i, 3 + i)), noise.generator.initial_seed()
 
 
-# ------------------------------------------------------------------------------------------------ sets, and rarer arguments
+# ---------------------------------------------------------------------------------------- sets, and rarer arguments
 
 
 @steady
