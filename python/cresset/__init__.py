@@ -3,15 +3,15 @@
     import cresset
     model = cresset.compile(model)          # or @cresset.compile on a function
 
-One compilation serves every shape; what cannot be captured runs eagerly. See the README.
+A single compilation serves every shape; code that cannot be captured runs eagerly. See the README.
 """
 
 import torch as _torch  # loads libtorch, which the native module links against
 
-from . import _environment  # before anything reads a variable  # noqa: F401
+from . import _environment  # before any variable is read  # noqa: F401
 
 # isort: split
-from . import _capture_patches as _patches  # what captures put in place: the first one finds it loaded
+from . import _capture_patches as _patches  # substitutes for captures, loaded before the first capture
 from ._api import (
     CaptureError,
     ConstraintError,

@@ -1,4 +1,4 @@
-"""The functions users call. The work is done in cresset._C."""
+"""The functions users call. The compiler itself is cresset._C."""
 
 import functools
 import gc
@@ -15,7 +15,7 @@ from ._module import compile_module
 
 
 class CaptureError(RuntimeError):
-    """fullgraph=True was asked for and the function cannot be captured whole."""
+    """fullgraph=True was given and the function cannot be captured whole."""
 
 
 class ConstraintError(RuntimeError):
@@ -23,7 +23,7 @@ class ConstraintError(RuntimeError):
 
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-# Bytecode is evaluated on the CPython that the evaluator is written for; on others functions are traced.
+# The evaluator executes bytecode of particular versions of CPython; on any other version, functions are traced.
 _NO_EVALUATOR = _C._eval_unsupported()
 _FRONT_END = "trace" if _NO_EVALUATOR else "evaluate"
 _OPTIONS = {
@@ -50,7 +50,7 @@ _ENTRY_LIMIT = (
     "how many compiled variants are kept for each module or object that the function is called with (default: "
     "CRESSET_ENTRY_LIMIT, 64); the least used one is dropped",
 )
-_NAMES_OF_TORCH = {"freezing": "freeze"}  # torch.compile's options that are ours under another name
+_NAMES_OF_TORCH = {"freezing": "freeze"}  # options of torch.compile with another name here
 _FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
 
@@ -98,9 +98,12 @@ def _check_options(mode, options, dynamic, backend):
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mode=None, options=None, disable=False):
     """Compiles a function or a module; usable as a function and as a decorator.
 
-    The arguments mean what they mean for torch.compile. Input sizes are symbolic from the first call on
-    (``dynamic=False``: specialized; ``"auto"``: specialized until they vary, which is remembered on disk). The first call captures the function; later calls that the guards accept run
-    compiled code; others compile again. What cannot be captured runs eagerly, unless ``fullgraph=True``.
+    The arguments have their meaning from torch.compile. Input sizes are symbolic from the first call on. With
+    ``dynamic=False`` sizes are specialized. With ``"auto"`` sizes are specialized until they vary, and this is
+    remembered on disk.
+
+    The first call captures the function. A later call runs compiled code if the guards of a cache entry accept it, else
+    the function is compiled again. Code that cannot be captured runs eagerly, unless ``fullgraph=True``.
 
     Raises:
         ValueError, TypeError: unknown mode, option or backend.
@@ -136,7 +139,7 @@ def _compile_callable(function, settings):
 
 
 def _reduce_function(compiled):
-    """Of a compiled function that a module has under its name: that name. Of others: what it is made of."""
+    """Pickles a compiled function by name if its module has it under this name, else by function and settings."""
     found = sys.modules.get(compiled.__module__)
     for name in compiled.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -146,9 +149,10 @@ def _reduce_function(compiled):
 
 
 def compile_in_place(module, **settings):
-    """``module.compile()`` of torch's: from now on calls of this very module run compiled code. Everybody who holds the
-    module gets that, parents included; its class, name and state stay as they are; copies and pickles are not compiled.
-    ``settings``: as of :func:`compile`. Returns the module."""
+    """The counterpart of torch's ``module.compile()``: from now on, calls of this module run compiled code. All owners
+    of the module, including parent modules, get the compiled call. Class, name and state stay unchanged; copies and
+    pickles are not compiled. ``settings``: as for :func:`compile`. Returns the module. Raises TypeError for
+    any other object."""
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"cresset.compile_in_place: expected a module, got {type(module).__name__}")
     module._compiled_call_impl = compile(module._call_impl, **settings)
@@ -156,16 +160,17 @@ def compile_in_place(module, **settings):
 
 
 def _register(function):
-    if _C.after_collection not in gc.callbacks:  # variants of models that are gone go after a full collection
+    if _C.after_collection not in gc.callbacks:  # a full collection drops cache entries of dead models
         gc.callbacks.append(_C.after_collection)
     _compiled.add(function)
     return function
 
 
 def trace(model=None, *, options=None, **settings):
-    """:func:`compile` by another way of capturing: the function runs in CPython's own evaluator, on tensors that take
-    notes. Nothing slows its Python down, but reads and writes of Python state are not seen: arguments and modules are
-    guarded as a whole, and a call that asks for data, or that writes state, runs eagerly from then on.
+    """:func:`compile` with the tracing front end: the function runs in CPython's own evaluator, on proxy tensors.
+
+    The Python code runs at full speed, but reads and writes of Python state are invisible. Arguments and modules are
+    guarded as a whole. A call that reads data or writes state runs eagerly from then on.
     """
     return compile(model, options={**(options or {}), "frontend": "trace"}, **settings)
 
@@ -190,40 +195,45 @@ def _mark(tensor, dim, kind, low=None, high=None, typical=None):
 
 
 def mark_dynamic(tensor, dim, *, min=None, max=None, typical=None):
-    """Promises that this dimension varies, within [min, max]. A program that pins it fails to compile, naming the line.
+    """Promises that this dimension varies, within [min, max]. A specializing program is an error, which names the line.
 
-    ``typical``: the size for which to choose between plans that are right for all sizes; without it, the size of the
-    first call."""
+    ``typical``: the size for choosing between plans that are right for all sizes; default: the size of the first call.
+    Raises TypeError for a value other than a tensor, and IndexError for a missing dimension. Raises ValueError if the
+    size or ``typical`` is outside [min, max].
+    """
     _mark(tensor, dim, "dynamic", min, max, typical)
 
 
 def maybe_mark_dynamic(tensor, dim, *, typical=None):
-    """Suggests that this dimension varies; a program that pins it is specialized without an error. ``typical``: as for
-    `mark_dynamic`."""
+    """Suggests that this dimension varies. A program that specializes it is compiled without an error. ``typical``: as
+    for `mark_dynamic`."""
     _mark(tensor, dim, "maybe", typical=typical)
 
 
 def mark_unbacked(tensor, dim, *, typical=None):
-    """This dimension is never looked at: no guard on it is made, whatever the program. One that must decide on it ends its
-    piece there; with ``fullgraph=True`` the error names the decision, its line, and what to state by ``cresset.check``.
-    What the operators themselves demand of it (that sizes agree) is checked when the program runs. ``typical``: as for `mark_dynamic`."""
+    """Gives this dimension an unbacked symbol: no guard mentions it, whatever the program does.
+
+    A decision on the dimension is a graph break. With ``fullgraph=True`` it is an error, which names the decision, its
+    line, and the fact to state by ``cresset.check``. Conditions of the operators (equal sizes, for example) are checked
+    when the program runs. ``typical``: as for `mark_dynamic`.
+    """
     _mark(tensor, dim, "unbacked", typical=typical)
 
 
 def mark_static(tensor, dim=None):
-    """This dimension is specialized: every size of it is compiled apart. ``dim=None``: all dimensions."""
+    """Specializes this dimension: each of its sizes is compiled separately. ``dim=None``: all dimensions."""
     _mark(tensor, range(tensor.dim()) if dim is None else dim, "static")
 
 
 def stats():
-    """What cresset has done since the process began or the last ``reset()``: a dict of counts and milliseconds."""
+    """Statistics since the process began or the last ``reset()``: a dict of counts and milliseconds."""
     out = _C.stats()
     out["bytes_planned"] = sum(row.get("bytes_planned", 0) for f in list(_compiled) for row in _C.variants(f))
     return out
 
 
 def reset():
-    """Forgets all compiled variants, the counters, and memory kept for later calls."""
+    """Drops all cache entries, the counters, and memory kept for later calls."""
     for function in list(_compiled):
         _C.clear_variants(function)
     _C.reset_stats()
@@ -231,13 +241,13 @@ def reset():
 
 
 class Explanation:
-    """What compiling a function for one call gave: its pieces with their graphs, guards, kernels, and why they end.
+    """The result of compiling a function for one call: graph segments with their graphs, guards, kernels and ends.
 
-    ``variants``: a dict for each piece, in the order in which their places were met. ``begins`` and ``ends`` are empty
-    where the piece begins or ends with the call. ``learned``: what later calls do otherwise than this one, a line each.
+    ``variants``: a dict for each graph segment, in the order of the call. ``begins`` and ``ends`` are empty where the
+    segment begins or ends with the call. ``learned``: differences of later calls from this call, a line each.
     """
 
-    GRAPH_LINES, FACTS = 60, 8  # of each piece, when printed
+    GRAPH_LINES, FACTS = 60, 8  # of each graph segment, when printed
 
     def __init__(self, name, variants, counters, learned=()):
         self.name = name

@@ -1,8 +1,8 @@
-"""Python's part of autograd while something is captured: hooks, activation checkpoints, the state of random numbers.
+"""Autograd in Python during a capture: hooks, activation checkpoints, the state of random numbers.
 
-The state is a value of the program (bridge/generator_watch.h): `torch.random.fork_rng` is captured as it is. Of a
-checkpoint, autograd's record keeps what its function was given; when the record is run for the backward program, the
-function is called again, and what it computes is a part of that program.
+The state of random numbers is a value of the program (bridge/generator_watch.h), so `torch.random.fork_rng` is captured
+unchanged. The autograd graph of a checkpoint keeps the arguments of the checkpoint's function. When the backward
+program is captured, the function is called again, and its operators become a part of the backward program.
 """
 
 import contextlib
@@ -15,10 +15,10 @@ import torch.utils.hooks
 from . import _C
 from ._genuine import Missing, attribute, capability, module, own
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _STATE_BYTES = torch.get_rng_state().numel()
-_read = _write = None  # operators of cresset's, found once they are registered
+_read = _write = None  # cresset's operators, found after their registration
 
 
 def find_operators():
@@ -42,7 +42,7 @@ def set_rng_state(new_state):
 
 
 class _Keep(torch.autograd.Function):
-    """Keeps tensors as operators keep theirs, which sees whether they are written to meanwhile."""
+    """Saves tensors for backward as operators do, so that autograd detects writes to them in the meantime."""
 
     @staticmethod
     def forward(ctx, _, *tensors):
@@ -55,17 +55,18 @@ class _Keep(torch.autograd.Function):
 
 
 class _Stop(Exception):
-    """All that was saved is computed again."""
+    """All saved tensors have been recomputed."""
 
 
 class _Region:
-    """A function that autograd's record calls again for the tensors that it saved.
+    """A function that the autograd graph calls again for its saved tensors.
 
-    Where the record is run natively after all, in the call that captures, the function is called for its effects alone:
-    its own operators may save in another order than the captured ones did, so the tensors themselves are held, too.
+    The autograd graph may run natively after all, in the capturing call. Then the function is called for its side
+    effects alone. Its own operators may save tensors in another order than the captured operators did, so the tensors
+    themselves are held, too.
 
-    A reentrant one gives the function leaves when it is called again, with a record of their own, which refuses what
-    has been written since.
+    A reentrant region gives the function leaves when it is called again. The leaves have an autograd graph of their
+    own, which refuses tensors written since.
     """
 
     def __init__(self, function, preserve, args, kwargs, early_stop=False, reentrant=False):
@@ -85,7 +86,7 @@ class _Region:
         self.again = {}
 
     def keep_arguments(self):
-        # The result, not its grad_fn, which is of no use in older torch once the result is gone.
+        # Keeps the result, not its grad_fn, because older torch needs the result alive.
         self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(self.args[i] for i in self.tensors))
         for i in self.tensors:
             self.args[i] = None
@@ -133,7 +134,7 @@ class _Region:
 
         def keep(tensor):
             again[len(again)] = tensor.detach()
-            if self.early_stop and len(again) == len(self.held):  # what is written behind it is not written again
+            if self.early_stop and len(again) == len(self.held):  # operators behind the last tensor do not run again
                 raise _Stop
 
         with contextlib.suppress(_Stop):
@@ -161,8 +162,8 @@ class _Region:
 
 
 def _choose_what_is_kept(contexts):
-    """Whether they are of create_selective_checkpoint_contexts(). What is kept is for the partition to choose: values
-    are the same, and functions that say what to keep are not called."""
+    """Whether the contexts are of create_selective_checkpoint_contexts(). The partitioner chooses the saved values
+    itself: the results are the same, and policy functions are not called."""
     names = ("_CachingTorchDispatchMode", "_CachedTorchDispatchMode")
     return [type(c) for c in contexts] == [getattr(checkpoints, name, None) for name in names]
 
@@ -199,8 +200,8 @@ def _without_gradients(value):
 class Reentrant:
     """CheckpointFunction, whose backward would run autograd's engine within itself and fill `.grad` on the way.
 
-    Where gradients flow to its arguments, what the other implementation gives is the same; a pass that does not fill
-    `.grad` raises. Tensors inside of containers among its results have no gradients.
+    Where gradients flow to the arguments, the other implementation gives the same results. A backward pass without
+    filling `.grad` raises. Tensors inside of containers among the results have no gradients.
     """
 
     @staticmethod
@@ -221,8 +222,9 @@ class Reentrant:
 
 
 def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
-    """RemovableHandle(): torch numbers them among all of the process, and no two calls would be alike. While the call
-    lasts, it is a number to which torch does not come, above those of the dictionary and of no other hook of the call."""
+    """Replaces RemovableHandle(). torch numbers handles across the whole process, so no two calls would be alike.
+    During the call, the number is out of torch's reach, above the dictionary's numbers, and unique among the call's
+    hooks."""
     numbers = [*hooks_dict]
     of_call = _C._hook_number() if _C.is_compiling() else 0
     if of_call == 0 or not all(type(number) is int for number in numbers):
@@ -235,13 +237,13 @@ def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
 
 
 def _push_tangents_of_call(*args, **kwargs):
-    """jvp() and what each direction of jacfwd() comes to."""
+    """The function behind jvp() and behind each direction of jacfwd()."""
     _C._begin_tangents()
     return _push_tangents(*args, **kwargs)
 
 
 def _no_complex_in_call(func_name, args, is_input):
-    """What jacfwd() does first, outside of its vmap()."""
+    """The first function that jacfwd() calls, outside of its vmap()."""
     if is_input and func_name == "jacfwd":
         _C._begin_tangents()
     return _no_complex(func_name, args, is_input)
@@ -249,8 +251,7 @@ def _no_complex_in_call(func_name, args, is_input):
 
 @capability("classes of torch.autograd.Function that a compiled program makes")
 def _begin_functions():
-    """That a class is numbered among all of the process is no effect of the call. Later calls make no such class, or share
-    it."""
+    """The process-wide number of a class is no side effect of the call. Later calls make no class, or share it."""
     attribute(torch.autograd.function, "AUTOGRAD_FUNCTION_COUNTER")
     _C._bookkeeping(torch.autograd.function, "AUTOGRAD_FUNCTION_COUNTER", True)
 

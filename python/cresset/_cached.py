@@ -1,9 +1,9 @@
 """Functions of functools.lru_cache, called with numbers that vary (src/frontend/cached_functions.h).
 
-Such a function is taken at its word: it gives the same for the same arguments. So its own code says what it gives for
-symbols, where that does nothing else and gives plain containers of numbers, which are not to be changed; and if its cache
-holds something for the numbers of the capturing call, that must be the same. Everything else ends the piece, and the cache
-is asked natively: at once where the code has done more than compute twice.
+A cached function promises equal results for equal arguments. So its code is run on symbols, if the code has no side
+effects and returns plain containers of numbers, which must not be changed. If the cache has a result for the numbers of
+the capturing call, the results must agree. In any other case there is a graph break, and the cache is asked natively.
+After two calls with side effects in the code, the graph break comes at once.
 """
 
 import types

@@ -1,4 +1,4 @@
-"""What becomes of a call while a program is captured, function by function: `cresset.call_table()`."""
+"""The treatment of calls during a capture, function by function: `cresset.call_table()`."""
 
 import builtins
 import collections
@@ -14,7 +14,7 @@ import torch
 from . import _C
 from ._control import is_disabled
 
-#: What the table's words mean.
+#: The meanings of the table's words.
 TREATMENTS = {
     "entered": "a Python function: its bytecode is evaluated",
     "graph": "runs as it is; its operators on tensors go into the graph",
@@ -71,9 +71,9 @@ def _all_functions():
 
 
 def call_table(*functions):
-    """What becomes of calls of these functions while a program is captured; without any, of those of Python's builtins
-    and containers, math, operator, itertools, functools, and torch. The words are keys of ``cresset.call_table.TREATMENTS``.
-    ``allow_in_graph``, ``disable`` and ``substitute_in_graph`` change rows."""
+    """The treatment of calls of these functions during a capture. Without arguments, the table covers Python's builtins
+    and containers, math, operator, itertools, functools, and torch. Treatments are keys of
+    ``cresset.call_table.TREATMENTS``. ``allow_in_graph``, ``disable`` and ``substitute_in_graph`` change rows."""
     rows = ((_name(f), f) for f in functions) if functions else _all_functions()
     return CallTable((name, _treatment(f)) for name, f in rows)
 

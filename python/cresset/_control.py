@@ -1,4 +1,4 @@
-"""What a program may say to the compiler: keep this out, end the piece here, look at what is captured."""
+"""Controls for the program: exclude code from compilation, break the graph, inspect the capture."""
 
 import dataclasses
 import functools
@@ -13,25 +13,25 @@ from ._module import disabled_module
 
 
 def _natively(function, why_not=None):
-    """Marks a function that a capture runs in CPython's evaluator, unseen. Operators in it are captured all the same,
-    unless there is a reason why not: then the piece ends before the call."""
+    """Marks a function to run in CPython's evaluator during a capture, unseen. Its operators are captured all the same.
+    With a reason `why_not` against capture, the call causes a graph break."""
     _C._mark(function, why_not)
     return function
 
 
-#: ``is_compiling()``: True while the program around the call is being captured, False in eager runs and in what is
-#: kept out.
+#: ``is_compiling()``: True while the program around the call is being captured, False in eager runs and in disabled
+#: functions.
 is_compiling = _C.is_compiling
 
 
 @_natively
 def graph_break(msg=""):
-    """Ends the piece here; with ``fullgraph=True`` this is an error that gives the message. Nothing when run eagerly."""
+    """Breaks the graph here; an error with the message under ``fullgraph=True``. Does nothing in an eager run."""
     _C.end_piece(f"cresset.graph_break(): {msg}" if msg else "cresset.graph_break()")
 
 
 class _NotCompiling:
-    """torch.compiler.is_compiling() is False in here, and modules that are called are not compiled."""
+    """Makes torch.compiler.is_compiling() False in the block, and keeps modules called there from being compiled."""
 
     __slots__ = ("_compiling", "_rest")
 
@@ -45,11 +45,13 @@ class _NotCompiling:
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """Keeps a function from being compiled: in a compiled program the piece ends before a call of it, the call runs
-    eagerly, and the next piece begins after it. Usable as a decorator, with and without arguments. A module gives a
-    module like it (one state, shared) whose call is kept out; of a class, the calls of its instances are.
+    """Excludes a function from compilation: its call in a compiled program is a graph break and runs eagerly.
 
-    ``recursive=False``: functions that it calls are compiled, each on its own.
+    Usable as a decorator, with and without arguments. For a module, returns a module with shared state and a disabled
+    call. For a class, disables the calls of its instances.
+
+    ``recursive=False``: functions called by this function are compiled, each separately. Raises TypeError
+    for an object without a call.
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
@@ -66,7 +68,7 @@ def disable(fn=None, recursive=True, *, reason=None):
 
     def disabled(*args, **kwargs):
         if _C.is_capturing():
-            _C.end_piece(why)  # unless it has ended: in a call from C code
+            _C.end_piece(why)  # unless a graph break has come already: in a call from C code
             args, kwargs = _C.plain(args), _C.plain(kwargs)
         with _NotCompiling():
             return fn(*args, **kwargs) if recursive else _C.call_shallow(fn, args, kwargs, _compiled_callee)
@@ -80,7 +82,7 @@ def is_disabled(fn):
 
 
 def _compiled_callee(function):
-    """The compiled form of a function that a non-recursively disabled one calls; None: call it as it is."""
+    """The compiled form of a callee of a function disabled with ``recursive=False``; None: call the original."""
     from ._api import compile
 
     if (function.__module__ or "").partition(".")[0] == "cresset":
@@ -92,9 +94,11 @@ def _compiled_callee(function):
 
 
 def allow_in_graph(fn):
-    """The function is not looked into: while capturing it runs in CPython's evaluator, its operators on tensors go into
-    the graph, and what else it reads is not guarded: it must depend on its arguments alone and change nothing else.
-    A function, a C function, or a list of them. Returns what it was given.
+    """Lets a function run in CPython's evaluator during a capture, without evaluating its bytecode.
+
+    Operators on tensors go into the graph. Other reads of the function are not guarded, so it must depend only on its
+    arguments and change nothing else. fn: a function, a C function, or a list of functions. Returns its argument.
+    Raises TypeError for a class, a module, or an object without a call.
     """
     if isinstance(fn, (list, tuple)):
         return [allow_in_graph(f) for f in fn]
@@ -109,9 +113,10 @@ def allow_in_graph(fn):
 
 
 def substitute_in_graph(original_fn):
-    """A decorator: the Python function is evaluated where a captured program calls the C function ``original_fn``, so that
-    what C code would hide (reads, writes, calls back into the program) is seen. Results and exceptions must be the same.
-    Eager runs call the original. Returns the Python function.
+    """A decorator for polyfills: a captured program evaluates the Python function instead of C's ``original_fn``.
+
+    Reads, writes and callbacks hidden in C code become visible. Results and exceptions must be the same. Eager runs
+    call the original. Returns the Python function. Raises TypeError if the kinds of functions differ from these.
     """
     if not callable(original_fn) or isinstance(original_fn, types.FunctionType):
         raise TypeError(f"cresset.substitute_in_graph: expected a C function, got {original_fn!r}")
@@ -127,12 +132,12 @@ def substitute_in_graph(original_fn):
 
 @dataclasses.dataclass(frozen=True)
 class GuardEntry:
-    """One fact that a compiled program is held to, as ``options={"guard_filter": fn}`` is given them."""
+    """A guard of a compiled program, as passed to ``options={"guard_filter": fn}``."""
 
     kind: str  #: "item", "items" (a whole container), "cell" (a closure's variable), "type", "function", "member"
-    owner: object  #: the dictionary, list, set, cell, class or instance that was read
+    owner: object  #: the dictionary, list, set, cell, class or instance of the read
     key: object  #: the key of an "item", the descriptor of a "member"
-    value: object  #: what was found; None where there was nothing
+    value: object  #: the value read; None where there was none
     is_global: bool  #: the owner is the namespace of a module
 
 
@@ -146,18 +151,18 @@ class ComptimeVariable:
         return isinstance(self._value, torch.Tensor)
 
     def size(self):
-        """The symbolic sizes of a tensor, as text."""
+        """The symbolic sizes of a tensor, as strings."""
         return tuple(map(_number, self._value.shape))
 
     def as_fake(self):
-        """The value as the program has it: a tensor has no data, its sizes are symbols."""
+        """The value inside the program: a tensor has no data, its sizes are symbols."""
         return self._value
 
     def python_type(self):
         return int if isinstance(self._value, torch.SymInt) else type(self._value)
 
     def as_python_constant(self):
-        """The value, where it is known now and no tensor."""
+        """The value, where it is a constant and no tensor; else raises TypeError."""
         if self.is_tensor() or isinstance(self._value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             raise TypeError(f"{self} is no constant")
         return self._value
@@ -167,7 +172,7 @@ class ComptimeVariable:
 
 
 def _number(value):
-    """A number as the graph has it."""
+    """A number in the notation of the graph."""
     return _C.size_text(value) or str(value)
 
 
@@ -187,7 +192,7 @@ def _describe(value):
 
 
 class ComptimeContext:
-    """What a function under ``cresset.comptime`` is given: the frame that is being captured, the graph, the guards."""
+    """The argument of a function under ``cresset.comptime``: the frame being captured, the graph, the guards."""
 
     def __init__(self, frame):
         self._frame = frame
@@ -199,18 +204,18 @@ class ComptimeContext:
         return frame
 
     def get_local(self, name, *, stacklevel=0):
-        """A local variable, also one that an inner function closes over; a KeyError when there is none."""
+        """A local variable, including a variable in a closure; raises KeyError when there is none."""
         return ComptimeVariable(self._at(stacklevel).f_locals[name])
 
     def locals(self, *, stacklevel=0):
         return {name: ComptimeVariable(value) for name, value in self._at(stacklevel).f_locals.items()}
 
     def graph(self):
-        """The graph so far, as text."""
+        """The graph so far, as a string."""
         return _C.captured_graph()
 
     def guards(self):
-        """The guards so far: on sizes, and on what was read of Python's state."""
+        """The guards so far: on sizes, and on Python state."""
         return _C.captured_guards()
 
     def graph_break(self, msg=""):
@@ -231,13 +236,13 @@ class ComptimeContext:
             print(guard, file=file)
 
     def print_bt(self, *, file=None, stacklevel=0):
-        """The user's stack at the line that is being captured."""
+        """The user's stack at the line being captured."""
         import traceback
 
         traceback.print_stack(self._at(stacklevel), file=file or sys.stdout)
 
     def breakpoint(self):
-        """Opens the debugger at the user's line, with the capture in progress, to look around: `c` goes on."""
+        """Opens the debugger at the user's line, with the capture in progress, for inspection: `c` continues."""
         import pdb
 
         debugger = pdb.Pdb()
@@ -259,9 +264,10 @@ def _do_nothing():
 
 @_natively
 def comptime(fn, fallback_fn=_do_nothing):
-    """Calls ``fn(context)`` when this line is captured, and never when the captured program runs; eager runs call
-    ``fallback_fn()``. The program's result is the same with and without. Usable as a decorator of a function that is
-    defined where it is to be called. See :class:`ComptimeContext`.
+    """Calls ``fn(context)`` when this line is captured, and never when the captured program runs.
+
+    Eager runs call ``fallback_fn()``. The call does not change the program's result. Usable as a decorator of a
+    function at its place of call. See :class:`ComptimeContext`.
     """
     if _C.is_compiling():
         fn(ComptimeContext(_user_frame()))

@@ -1,5 +1,8 @@
-"""torch.cond and torch.while_loop while a program is captured: operators of its graph where their branches and bodies can
-be recorded, else decided on the host, as `if` and `while` are. torch's associative_scan is a loop of these."""
+"""torch.cond and torch.while_loop during a capture.
+
+They are operators of the graph where their branches and bodies can be recorded; else the host decides, as for `if` and
+`while`. torch's associative_scan is a loop of these.
+"""
 
 import types
 
@@ -8,7 +11,7 @@ from torch.utils import _pytree as pytree
 from . import _C
 from ._genuine import attribute, capability, module, own, torch
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _NO_GRADIENTS = "gradients are wanted of what it gives"
 _PLAIN = (int, float, bool, str, type(None))
@@ -19,10 +22,10 @@ def _wants_gradients(leaves):
 
 
 def _record(function, operands):
-    """(the part that a call records, what it gives but tensors, how that is put together); None when it cannot be.
+    """(the subgraph of a call, its results except tensors, their structure); None when the call cannot be recorded.
 
-    Nothing comes of the call but what is recorded: effects on what was there before raise before they happen. Parts
-    have no derivative: where gradients are wanted, also of what only the function knows, the host decides.
+    Only the recorded operators remain of the call: side effects on older objects raise before they happen. Subgraphs
+    have no derivative. So the host decides where gradients are wanted, also for tensors in the function's closure.
     """
     if not _C.begin_part((function, operands)):
         return None
@@ -44,7 +47,7 @@ def _record(function, operands):
 
 
 def _same(first, second):
-    """Whether two branches give the same but for what is in their tensors."""
+    """Whether two branches give the same results except for the contents of tensors."""
     if first[2] != second[2] or len(first[1]) != len(second[1]):
         return False
     for a, b in zip(first[1], second[1]):
@@ -76,7 +79,7 @@ def _captured_cond(pred, true_fn, false_fn, operands):
 
 
 def _check_cond(pred, true_fn, false_fn, operands):
-    """As torch.cond does, in its words."""
+    """Checks the arguments as torch.cond does, with its messages."""
     if not isinstance(pred, (bool, torch.Tensor, torch.SymBool)):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if isinstance(pred, torch.Tensor) and pred.numel() != 1:
@@ -109,7 +112,7 @@ def _as_tuple(carried):
 
 
 def _captured_loop(cond_fn, body_fn, carried):
-    """What the last turn gives; None when the loop cannot be captured."""
+    """The results of the last iteration; None when the loop cannot be captured."""
     leaves, structure = pytree.tree_flatten(carried)
     if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         _C.explain_part("torch.while_loop", "it carries what is no tensor")
@@ -148,7 +151,7 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 
 
 def _as_scanned(combine_fn, structure, mode):
-    """The function on two lists of tensors whose dimension 0 is the scanned one."""
+    """The function on two lists of tensors, with the scanned dimension moved to 0."""
     if mode == "generic":
         dims = pytree.tree_unflatten([0] * structure.num_leaves, structure)
         combine_fn = torch.vmap(combine_fn, in_dims=(dims, dims), out_dims=0)
@@ -162,8 +165,8 @@ def _as_scanned(combine_fn, structure, mode):
 
 
 def _scanned_by_doubling(combine, leaves):
-    """After the turn with step 2^k, place i holds what the places i - 2^(k+1) + 1 to i come to: the number of places is
-    not asked for, only compared with the step at run time."""
+    """After the iteration with step 2^k, position i holds the combination of the positions i - 2^(k+1) + 1 to i. The
+    number of positions is not specialized: it is only compared with the step at run time."""
 
     def turn(step, *leaves):
         place = torch.arange(leaves[0].shape[0], device=step.device)
@@ -180,7 +183,7 @@ def _scanned_by_doubling(combine, leaves):
 
 
 def _scanned_in_turns(combine, leaves):
-    """The same in plain operators, which autograd knows. The number of turns is pinned, not that of places."""
+    """The same in plain operators, for autograd. The number of iterations is specialized, not the length."""
     step = 1
     while step < leaves[0].shape[0]:
         combined = combine([leaf[:-step] for leaf in leaves], [leaf[step:] for leaf in leaves])
@@ -203,8 +206,8 @@ def _can_scan(combine_fn, leaves, dim, reverse, mode):
 
 
 def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
-    """One program for all lengths, where torch's own code is a recursion over halves of the length. Arguments that do
-    not fit are left to it."""
+    """A single program for all lengths; torch's own code is a recursion over halves of the length. Unsuitable arguments
+    go to torch's function."""
     leaves, structure = pytree.tree_flatten(xs)
     if not _can_scan(combine_fn, leaves, dim, reverse, combine_mode):
         return _torch_associative_scan(combine_fn, xs, dim, reverse, combine_mode)
@@ -220,9 +223,9 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
 
 
 def _in_place_of(name, function):
-    """Of torch's operator of that name; where it is called all the same, it runs for real, between two pieces."""
+    """Replaces torch's operator. A call of the original runs natively all the same, between two graph segments."""
     package = module("torch._higher_order_ops")
-    found = attribute(package, name)  # the function, or the module of that name, as torch has imported it
+    found = attribute(package, name)  # the function, or the module with its name, as torch imported it
     original = own(found if isinstance(found, types.ModuleType) else package, name)
     _C._substitute(original, function)
     _C._mark(original, f"a call of torch.{name} that is no operator of the program")

@@ -1,8 +1,8 @@
-"""What some builtins do, in Python.
+"""Polyfills for builtins, in Python.
 
-Evaluated in their place where they would call back into the program, so that a piece may end in what they call
-(src/frontend/equivalents.h). Their frames are not seen: not by the program, not in tracebacks. They give what the builtins
-give, in the same order, and leave to these what they raise themselves.
+A polyfill is evaluated where the builtin would call back into the program. So the callee may contain a graph break
+(src/frontend/equivalents.h). Frames of polyfills are hidden from the program and from tracebacks. Polyfills give the
+builtins' results in the same order, and leave the builtins' own errors to the builtins.
 """
 
 import _functools
@@ -15,7 +15,7 @@ import weakref
 
 from . import _C
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 builtins = types.SimpleNamespace(**_C._builtins)
 
 _list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum
@@ -40,7 +40,7 @@ def list_of(values, /):
 
 
 def first_of(values, count, /):
-    """One more than is wanted tells that there are too many."""
+    """Takes a single item more than needed, as a sign of too many items."""
     out = []
     for value in values:
         out.append(value)
@@ -50,7 +50,7 @@ def first_of(values, count, /):
 
 
 def next_of_outsider(iterator, /):
-    """Of a generator that was there before the call."""
+    """For a generator from before the call."""
     return _next(iterator)
 
 
@@ -78,8 +78,9 @@ def sum_of(values, /, start=0):
 
 
 def compensated_sum_of(values, /, start=0):
-    """CPython 3.12 adds what floats lose to rounding at last: of floats, and of ints that C has room for, until another thing
-    comes. Without asking which is greater, so that numbers of sizes and data stay symbols; what is lost is the same."""
+    """sum() of CPython 3.12, which adds the lost rounding of floats at the end. This covers floats, and ints within C's
+    range, until an item of another type. No comparison of magnitudes is made, so that symbolic numbers stay symbols;
+    the compensation is the same."""
     if isinstance(start, (str, bytes, bytearray)):
         return _sum((), start)
     kind, lost = _type(start), 0.0
@@ -105,14 +106,14 @@ def compensated_sum_of(values, /, start=0):
 
 
 def _with_lost(total, lost):
-    """Not where the sum is infinite or overflowed on its way, nor to lose the sign of -0.0."""
+    """Adds the compensation, unless the sum is infinite or overflowed on its way, or the sign of -0.0 would be lost."""
     if lost - lost == 0.0 and (total != 0.0 or lost != 0.0):
         return total + lost
     return total
 
 
 def any_of(values, /):
-    for value in values:  # noqa: SIM110  (which would be the builtin)
+    for value in values:  # noqa: SIM110  (any() is the builtin itself)
         if value:
             return True
     return False
@@ -203,7 +204,7 @@ def formatted_repr_of(thing, spec="", /):
 def sort_by(items, /, *, key=None, reverse=False):
     mine, keys = items[:], []
     order = _list(_range(_len(mine)))
-    items.clear()  # as it is to whoever looks meanwhile
+    items.clear()  # the list as code sees it in the meantime
     try:
         for item in mine:
             keys.append(key(item))
@@ -231,7 +232,7 @@ def extend_by(items, values, /):
 
 
 def add_note_to(error, note, /):
-    """Its notes are a list like others."""
+    """The notes of an exception are an ordinary list."""
     if isinstance(note, str) and isinstance(getattr(error, "__notes__", []), list):
         if not hasattr(error, "__notes__"):
             error.__notes__ = []
@@ -241,7 +242,7 @@ def add_note_to(error, note, /):
 
 
 def with_names(function, names, variables):
-    """eval() or exec() as it is called in a frame of these globals and locals."""
+    """eval() or exec() as called in a frame with these globals and locals."""
 
     def of_frame(source, /):
         return function(source, names, variables)
@@ -250,7 +251,7 @@ def with_names(function, names, variables):
 
 
 def warn_of_place(registry, message, category, filename, lineno, module):
-    """warnings.warn() as it is called at this place."""
+    """warnings.warn() as called at this place."""
 
     def of_place(*args, **kwargs):
         _warn(message, category, filename, lineno, module, registry)
@@ -282,11 +283,11 @@ class _Gone:
 
 
 def dead_reference():
-    """A weak reference to what is gone, for recipes of such."""
+    """A weak reference to a dead object, for reconstructions."""
     return weakref.ref(_Gone())
 
 
-# Iterators of C's whose function is a method of numbers': it is called from Python, as symbolic numbers need.
+# Iterators in C whose function is a method of a number: Python calls it, as symbolic numbers need.
 def _called(function):
     return lambda *args: function(*args)
 
@@ -322,22 +323,22 @@ def assign(owner, name, value, /):
 
 
 def data_of(tensor, /):
-    """tensor.data of one that was there before, whose memory may be another one at each call. Its versions are its own."""
+    """tensor.data of a tensor from before the call. Its memory may differ at each call; its versions are its own."""
     return tensor.detach().data
 
 
 def attribute_of(owner, name, /):
-    """Of an object that nobody may look into unseen: by a call, which ends the piece."""
+    """getattr() of an object whose inspection must be visible: the call is a graph break."""
     return _getattr(owner, name)
 
 
 def set_item(container, key, value, /):
-    """Likewise."""
+    """The same for an assignment to an item."""
     _setitem(container, key, value)
 
 
 def make_instance(cls, /, *args, **kwargs):
-    """Of a class whose __new__ is Python."""
+    """An instance of a class with __new__ in Python."""
     made = cls.__new__(cls, *args, **kwargs)
     if _is_subclass(cls, _type(made)):
         _type(made).__init__(made, *args, **kwargs)
@@ -345,7 +346,7 @@ def make_instance(cls, /, *args, **kwargs):
 
 
 class Map:
-    """map(), for whoever does nothing but take what it gives."""
+    """map(), for users that only take its items."""
 
     def __init__(self, function, *iterables):
         self.function = function
@@ -430,7 +431,7 @@ for _thing in _list(globals().values()):
         if hasattr(_function, "__code__") and _function.__globals__ is globals() and _function is not _hide:
             _hide(_function.__code__)
 
-# (what is called, what is evaluated in its place, which argument it takes items of; -1: in its place in any case)
+# (builtin, polyfill, index of the argument whose items it takes; -1: always use the polyfill)
 CONSUMERS = [
     (_list, list_of, 0),
     (_tuple, tuple_of, 0),
@@ -453,7 +454,7 @@ _C._use_equivalents(CONSUMERS, ITERATORS, list_of, first_of, assign, data_of, at
 
 
 def foreach_by_numbers(name, tensors, *args, **kwargs):
-    """torch._foreach_mul_(tensors, numbers) and its kin, one tensor after another."""
+    """torch._foreach_mul_(tensors, numbers) and its kin, tensor by tensor."""
     method, results = name.removeprefix("_foreach_"), []
     for i, tensor in enumerate(tensors):
         mine = [a[i] if isinstance(a, (list, tuple)) else a for a in args]

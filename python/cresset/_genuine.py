@@ -1,7 +1,7 @@
-"""Torch's and Python's own functions, whatever stands under their names by now.
+"""The original functions of torch and Python, even if the user has replaced their names.
 
-A function is known by its identity while a program is captured. Which object that is must not depend on when cresset was
-imported: where a user has put another one under the name, that is the user's, and is called as it is.
+A capture recognizes a function by its identity, which must not depend on the time of importing cresset. A user's
+function under the name belongs to the user, and is called unchanged.
 """
 
 import builtins
@@ -22,15 +22,16 @@ _DECORATORS = ("contextlib.py", "functools.py", "typing_extensions.py", "warning
 
 
 class Missing(Exception):
-    """This release of torch has no such name."""
+    """This release of torch lacks the name."""
 
 
 class Replaced(Missing):
-    """The user has put another function there, which is called as it is."""
+    """The user has put another function there, which is called unchanged."""
 
 
 def capability(what):
-    """A decorator: calls the function at once. Without a name of torch's that it needs, it does nothing, and that is said."""
+    """A decorator, which calls the function at once. If a name of torch is missing, the capability is skipped with a
+    log entry."""
 
     def decorate(function):
         try:
@@ -45,7 +46,7 @@ def capability(what):
 
 
 def module(name):
-    """A module, imported."""
+    """Imports a module; raises Missing."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -53,7 +54,7 @@ def module(name):
 
 
 def attribute(owner, name):
-    """What an object has under a name, which it may not have in all releases."""
+    """The attribute of an object; raises Missing where this release has none."""
     found = getattr(owner, name, None)
     if found is None:
         where = getattr(owner, "__qualname__", getattr(owner, "__name__", owner))
@@ -71,7 +72,7 @@ def _is_code_of(function, package):
 
 
 def is_own(value, owner, name):
-    """Whether this is what torch or Python has made under that name of the module or class."""
+    """Whether the value is the original of torch or Python under the name in the module or class."""
     of = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(owner, "__module__", type(owner).__module__)
     return _is_own(value, _torch if of.partition(".")[0] == "torch" else sys, name)
 
@@ -92,8 +93,7 @@ def _is_own(value, package, name):
 
 
 def own(owner, name):
-    """The function, or class, that torch or Python has made under that name; also from behind what a user's functools.wraps()
-    has put around it."""
+    """The original function or class of torch or Python under the name, even behind a user's functools.wraps()."""
     found = _C._builtins[name] if owner is builtins else attribute(owner, name)
     while not is_own(found, owner, name):
         found = getattr(found, "__wrapped__", None)
@@ -104,7 +104,7 @@ def own(owner, name):
 
 
 def absent(module, name):
-    """What stands for a name that this release of torch does not have, and that nothing is compared with in vain."""
+    """A placeholder class for a name missing in this release of torch: comparisons with it are always false."""
     logging.getLogger("cresset").warning(
         "cresset does without %s.%s, which this release of torch does not have", module, name
     )
@@ -112,8 +112,8 @@ def absent(module, name):
 
 
 def _as_made(module, in_c=None):
-    """A module with the same names for what is evaluated in the place of functions: a user's replacement is called where the
-    user's program calls it, and nowhere else."""
+    """A copy of a module with original functions, for code of substitutes. A user's replacement is called only where
+    the user's program calls it."""
     made = types.ModuleType(module.__name__)
     for name, value in vars(module).items():
         in_python = in_c is not None and name in getattr(_torch.functional, "__all__", ())  # with another signature

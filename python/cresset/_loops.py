@@ -1,8 +1,8 @@
-"""What iterators of itertools give, in Python.
+"""Polyfills for iterators of itertools, in Python.
 
-Evaluated in their place in the head of a loop, where nobody else sees the iterator: a frame keeps its place over a break as
-other frames do, with numbers that vary for symbols, and functions of the program that it calls may break themselves
-(src/frontend/equivalents.h). What is wrong with arguments is left to the originals to say.
+A polyfill is evaluated in the head of a loop, where no other code sees the iterator. Its frame survives a graph break
+as any frame does, with symbols for varying numbers. Functions of the program called in the frame may have graph breaks,
+too (src/frontend/equivalents.h). The originals report wrong arguments.
 """
 
 import itertools
@@ -10,7 +10,7 @@ import itertools
 from . import _C
 from ._equivalents import _hide, builtins
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _list, _tuple, _len, _range, _next, _iter = (
     builtins.list,
@@ -88,7 +88,7 @@ def chain_from(iterables, /):
 
 def _chained(iterables):
     for items in iterables:
-        for item in items:  # noqa: UP028  (what is delegated to leaves the frame no place of its own)
+        for item in items:  # noqa: UP028  (`yield from` would keep no position in this frame)
             yield item
 
 
@@ -117,7 +117,7 @@ def _first(items, count):
 
 
 def _sliced(items, wanted, stop, step):
-    """What lies before the next item that is wanted is taken when that is asked for, and at the end what lies before `stop`."""
+    """Items before the next wanted item are taken when it is requested; items before `stop` are taken at the end."""
     at = 0
     while True:
         while at < wanted:
@@ -294,7 +294,7 @@ def _selected(items, selectors):
 
 
 def range_of(*bounds):
-    """Of which one is symbolic: a piece of a loop over it is for one round, whatever its length."""
+    """range() with a symbolic bound: a graph segment of a loop covers a single round, whatever the number of rounds."""
     start, stop, step = (0, *bounds, 1) if _len(bounds) == 1 else (*bounds, 1)[:3]
     return _rising(start, stop, step) if step > 0 else _falling(start, stop, step)
 
@@ -322,7 +322,7 @@ for _thing in _list(globals().values()):
     if hasattr(_thing, "__code__") and _thing.__globals__ is globals():
         _hide(_thing.__code__)
 
-# (what is called, what is evaluated in its place, least and most positional arguments and names; -1: any number)
+# (builtin, polyfill, least and most positional arguments, names; -1: any number)
 LOOPS = [
     (_range, range_of, 1, 3, ()),
     (_count, count_of, 0, 2, ("start", "step")),

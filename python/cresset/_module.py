@@ -1,4 +1,4 @@
-"""Compiled modules: the same module, whose call is compiled."""
+"""Compiled modules: the same module, with a compiled call."""
 
 import copy
 import types
@@ -29,8 +29,8 @@ def _register_late(function):
 
 
 class _NotOfTheProgram:
-    """First base of the classes made here: a program's ``__init_subclass__`` is not told of them, as it is told of the
-    classes that the program makes of these."""
+    """First base of the classes made here. It hides them from ``__init_subclass__`` of the program, but not subclasses
+    of them in the program."""
 
     __slots__ = ()
 
@@ -40,8 +40,9 @@ class _NotOfTheProgram:
 
 
 def _subclass(cls, slot, **methods):
-    """A subclass of the module's class, one for all who need it, whose instances share a module's state and keep their
-    call in `slot`. Nothing but they and that class, weakly, knows it: it holds the class, and goes with them."""
+    """A subclass of the module's class, shared by all users. Its instances share a module's state and keep their call
+    in `slot`. Only the instances and, weakly, the module's class refer to the subclass, so it is freed with the
+    instances."""
     for known in type.__subclasses__(cls):
         if slot in known.__dict__:
             return known
@@ -63,7 +64,7 @@ def _compiled_class(cls):
 
 
 def _instance(cls, module, settings):
-    """Of such a subclass: the module's own ``__dict__``, shared."""
+    """An instance of the subclass, with the module's own ``__dict__``, shared."""
     made = object.__new__(cls)
     object.__setattr__(made, "__dict__", module.__dict__)
     object.__setattr__(made, "_orig_mod", module)
@@ -72,8 +73,8 @@ def _instance(cls, module, settings):
 
 
 def compile_module(module, settings, register):
-    """A module that is `module` in every respect (class, parameters, attributes, hooks: one shared ``__dict__``), but
-    whose call runs compiled code. ``_orig_mod`` is the module itself."""
+    """A module like `module` in every respect (class, parameters, attributes, hooks: a shared ``__dict__``), with a
+    compiled call. ``_orig_mod`` is the module itself."""
     if hasattr(type(module), "_cresset_call"):
         module = module._orig_mod
     compiled = _instance(_compiled_class(type(module)), module, dict(settings))
@@ -82,7 +83,7 @@ def compile_module(module, settings, register):
     return compiled
 
 
-# ---- Modules that are kept from being compiled
+# ---- Modules excluded from compilation
 
 
 def _call_kept_out(self, *args, **kwargs):
@@ -114,7 +115,7 @@ def _disabled_class(cls):
 
 
 def disabled_module(module, call, settings):
-    """A module that is `module` in every respect, but is called by `call`."""
+    """A module like `module` in every respect, with `call` as its call."""
     disabled = _instance(_disabled_class(type(module)), module, settings)
     object.__setattr__(disabled, "_cresset_kept_out", call)
     return disabled

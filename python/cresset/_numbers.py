@@ -1,8 +1,8 @@
-"""The classes of a capture's symbolic numbers: torch's, with what they lack of Python's (`_capture_patches.integers`, `floats`).
+"""The classes of a capture's symbolic numbers: torch's, completed by `_capture_patches.integers` and `floats`.
 
-Torch's own classes stay as they are, for other compilers and nested tensors. Torch makes numbers of these; those of a
-capture become numbers of the classes here where the program meets them (src/frontend/own_numbers.h). To C code, in its
-messages too, they are int, float and bool.
+Torch's own classes stay unchanged, for other compilers and nested tensors. Torch creates numbers of its own classes.
+Numbers of a capture become numbers of the classes here when the program meets them (src/frontend/own_numbers.h). To C
+code, and in its messages, they are int, float and bool.
 """
 
 import types
@@ -11,7 +11,7 @@ import torch
 
 from . import _C
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 class SymInt(torch.SymInt):
@@ -26,7 +26,7 @@ class SymBool(torch.SymBool):
     pass
 
 
-# What they may be of where nobody has met them yet, in code that is not evaluated.
+# Both classes occur in code that is not evaluated, where a number may not have been converted yet.
 SYMINTS = (SymInt, torch.SymInt)
 SYMFLOATS = (SymFloat, torch.SymFloat)
 SYMBOOLS = (SymBool, torch.SymBool)
@@ -36,11 +36,11 @@ SYMBOLS = (*SYMINTS, *SYMFLOATS)
 NUMBERS = (int, float, *SYMBOLS)
 
 _adopt = _C._adopt
-_OURS = torch._C._SymNode  # nodes made in C++; the others' are objects of Python classes
+_OURS = torch._C._SymNode  # nodes made in C++; any other node is an object of a Python class
 
 
 def is_foreign(number):
-    """Whether it is a number of others: the length of a nested tensor, one of torch.compile's."""
+    """Whether the number is not from a capture: the length of a nested tensor, a number of torch.compile."""
     return type(number.node) is not _OURS
 
 
@@ -52,12 +52,12 @@ def _adopting(method):
 
 
 def _take_operators(cls, torchs):
-    """What torch's operators give is of the classes here."""
+    """Wraps torch's operators: their results get the classes of this module."""
     plain = "__init__ __bool__ __int__ __index__ __float__ __repr__ __hash__ __class__".split()  # noqa: SIM905
     for name, method in list(vars(torchs).items()):
         if isinstance(method, types.FunctionType) and name.startswith("__") and name not in plain:
             made = _adopting(method)
-            made.__name__, made.__qualname__ = name, f"{torchs.__name__}.{name}"  # of the machinery of numbers
+            made.__name__, made.__qualname__ = name, f"{torchs.__name__}.{name}"  # part of the machinery of numbers
             setattr(cls, name, made)
 
 

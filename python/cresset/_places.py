@@ -1,4 +1,4 @@
-"""Operators of control flow for programs that are not compiled as a whole."""
+"""Operators of control flow for programs without compilation as a whole."""
 
 import threading
 import types
@@ -9,11 +9,11 @@ import torch._higher_order_ops
 
 from . import _C
 
-# One compiled function for each place that has branches of its own: places never share or exhaust each other's variants.
+# A compiled function for each call site with its own branches: call sites never share or exhaust cache entries.
 _places = weakref.WeakKeyDictionary()
 
 
-# The operators are looked up when they are called: where a program is captured, others stand there.
+# The operators are looked up at the call, because a capture substitutes them.
 def _cond(true_fn, false_fn, pred, operands):
     return torch.cond(pred, true_fn, false_fn, operands)
 
@@ -27,8 +27,8 @@ def _code_of(function):
 
 
 class _Branch:
-    """The function of a place: a lambda is another object at each call of the code around it, with the same code. So one
-    function stands for all of them, and what they close over is put into its cells."""
+    """The function of a call site. A lambda is a new object at each call of the code around it, with the same code
+    object. So a single function stands for all of them, and their closures are copied into its cells."""
 
     def __init__(self, function):
         self.function = function
@@ -44,7 +44,7 @@ class _Branch:
         try:
             for mine, its in zip(self.function.__closure__ or (), function.__closure__ or ()):
                 mine.cell_contents = its.cell_contents
-        except ValueError:  # a cell that has no value yet
+        except ValueError:  # a cell without a value yet
             return function
         return self.function
 
@@ -85,18 +85,21 @@ def _call(operator, functions, *arguments):
 
 
 def cond(pred, true_fn, false_fn, operands=()):
-    """``torch.cond`` that is compiled by cresset, called from eager code: both branches are captured, with what they close
-    over. An effect in a branch, or branches whose results differ in structure or dtype, is a CaptureError that names the
-    line. In a compiled program it is torch.cond.
+    """``torch.cond``, compiled by cresset, for calls from eager code: both branches are captured, with their closures.
 
-    pred: a boolean tensor of one element, or a bool. operands: a tuple of tensors. Returns what the branches return.
+    A side effect in a branch raises CaptureError with the line, and so do branches with results of different structure
+    or dtype. In a compiled program it is torch.cond.
+
+    pred: a boolean tensor with a single element, or a bool. operands: a tuple of tensors. Returns the result of the
+    branch.
     """
     return _call(_cond, (true_fn, false_fn), pred, operands)
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
-    """``torch.while_loop`` that is compiled by cresset, called from eager code; in a compiled program it is that operator.
+    """``torch.while_loop``, compiled by cresset, for calls from eager code; in a compiled program it is torch's
+    operator.
 
-    carried_inputs: a tuple of tensors, which ``body_fn`` maps to a tuple like it. Returns the last such tuple.
+    carried_inputs: a tuple of tensors, which ``body_fn`` maps to a tuple of the same kind. Returns the last tuple.
     """
     return _call(_while_loop, (cond_fn, body_fn), carried_inputs)

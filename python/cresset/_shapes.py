@@ -1,4 +1,4 @@
-"""Questions about sizes: what a compiled function accepts, and inputs that it accepts."""
+"""Queries on sizes: the sizes accepted by a compiled function, and inputs with these sizes."""
 
 import contextlib
 import inspect
@@ -12,7 +12,7 @@ from . import _C
 
 
 class _Stated:
-    """What ``check`` returns: a fact holds in every run, so a branch on it has one side only."""
+    """The result of ``check``: a fact holds in every run, so a branch on it would have a single side."""
 
     def __bool__(self):
         raise TypeError(
@@ -25,12 +25,14 @@ _STATED = _Stated()
 
 
 def check(condition, message=None):
-    """States a fact about sizes or about numbers that tensor data gives. Where it does not hold, the call raises as eager
-    would; where it does, everything after may rely on it. It is no guard: nothing is compiled again because of it.
-    ``message``: a text, or a function that makes it. A text that is made of sizes pins them; a function is only called
-    where the fact does not hold.
+    """States a fact about sizes or unbacked scalars. Where the fact does not hold, the call raises as eager mode would.
 
-    On an input's size it is checked before the compiled code runs; on a data-dependent size, as soon as that is known.
+    All later code may rely on the fact. It is no guard: it never causes a recompile. ``message``: a string, or a
+    function returning the string. A string built from sizes specializes them; a function is called only where the fact
+    does not hold.
+
+    A fact on an input's size is checked before the compiled code runs; on a data-dependent size, as soon as the size is
+    known.
     """
     torch._check(condition, message if message is None or callable(message) else lambda: message)
     return _STATED
@@ -67,7 +69,7 @@ def _range_text(d):
 
 
 class Shapes:
-    """What is known of a function's sizes after it was compiled for one call; ``variants`` holds the facts."""
+    """The sizes of a function after compilation for a call; ``variants`` holds the facts."""
 
     def __init__(self, name, variants):
         self.name = name
@@ -98,8 +100,8 @@ class Shapes:
 
 
 def shapes(function):
-    """``shapes(f)(*args)`` compiles f for these arguments and returns its :class:`Shapes`: every dimension with the range
-    that the compiled code accepts, and the conditions between dimensions with the lines that asked for them."""
+    """``shapes(f)(*args)`` compiles f for these arguments and returns its :class:`Shapes`: the range of every dimension
+    accepted by the compiled code, and the conditions between dimensions with the lines that caused them."""
 
     def run(*args, **kwargs):
         compiled = _compile_apart(function)
@@ -110,7 +112,7 @@ def shapes(function):
 
 
 class Sample:
-    """Inputs of one class of sizes: the smallest that its compiled variant accepts. ``error``: what eager raised for them."""
+    """Inputs of a class of sizes: the smallest accepted by its cache entry. ``error``: the exception of eager mode."""
 
     def __init__(self, args, kwargs, sizes, error=None):
         self.args, self.kwargs, self.sizes, self.error = args, kwargs, sizes, error
@@ -120,7 +122,7 @@ class Sample:
 
 
 class Solved(list):
-    """The samples; ``status`` is "covered" when no other sizes exist, "limit" or "gave up" when there may be some."""
+    """The samples; ``status`` is "covered" when no other sizes exist, "limit" or "gave up" when there may be more."""
 
     status = "gave up"
 
@@ -135,8 +137,8 @@ def _tensor_like(tensor, shape):
 
 
 def resized(args, kwargs, sizes):
-    """The same arguments with tensors of other sizes and other ints. ``sizes``: (kind, position, dimension, value), as the
-    solver gives."""
+    """The same arguments with tensors of other sizes and other ints. ``sizes``: (kind, position, dimension, value) from
+    the solver."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
     tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     ints = [i for i, leaf in enumerate(leaves) if type(leaf) is int]
@@ -162,7 +164,7 @@ def _sizes_of(args, kwargs):
 
 
 def _error_of(function, args, kwargs):
-    """What eager raises for these inputs, which stay as they are; None when it does not."""
+    """The exception of eager mode for these inputs, which stay unchanged; None if it does not raise."""
     args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
     try:
         function(*args, **kwargs)
@@ -171,14 +173,14 @@ def _error_of(function, args, kwargs):
     return None
 
 
-# Kinds of arguments: (how far from the simplest, the highest rank to try, what makes one of a shape).
+# Kinds of arguments: (distance from the simplest, the highest rank to try, a function from shape to argument).
 _KINDS = {
     "float": (0, 4, lambda *shape: torch.randn(shape)),
     "integer": (1, 4, lambda *shape: torch.randint(0, 2, shape)),
     "bool": (1, 4, lambda *shape: torch.rand(shape) > 0.5),
     "int": (2, 0, lambda: 2),
     "complex": (3, 4, lambda *shape: torch.randn(shape, dtype=torch.complex64)),
-    "flag": (0, 0, lambda: True),  # these two only where an annotation says so
+    "flag": (0, 0, lambda: True),  # this and the next kind only with an annotation
     "number": (0, 0, lambda: 0.5),
 }
 _TRIED = ["float", "integer", "bool", "int", "complex"]
@@ -187,7 +189,7 @@ _SIZE, _MOST_TRIED, _MOST_WALKED, _MOST_STEPS = 4, 4000, 400, 12
 
 
 def _parameters(function):
-    """What must be given: (name, or None for positional ones, kinds to try)."""
+    """The required arguments: (name, or None for a positional argument, kinds to try)."""
     try:
         signature = inspect.signature(getattr(function, "forward", function))
     except (TypeError, ValueError):
@@ -202,12 +204,12 @@ def _parameters(function):
 
 
 def _choices(kinds):
-    """(cost, kind, rank) of one parameter, the simplest first."""
+    """(cost, kind, rank) for a parameter, the simplest first."""
     return sorted((2 * _KINDS[kind][0] + rank, kind, rank) for kind in kinds for rank in range(_KINDS[kind][1] + 1))
 
 
 def _by_cost(choices, cost):
-    """All tuples with one choice for each parameter that cost this much together."""
+    """All tuples with a choice for each parameter and this total cost."""
     if not choices:
         if cost == 0:
             yield ()
@@ -237,8 +239,8 @@ def _made(parameters, candidate):
 
 
 def _walk_to_accepted(function, args, kwargs):
-    """Sizes that eager accepts, from those of a call that raises: the conditions that made it raise are left, one class
-    of sizes after another. None when there are none, or they are too far."""
+    """Finds sizes that eager mode accepts, from the sizes of a raising call. The walk negates the conditions of the
+    exception, size class by size class. None when there are no sizes, or they are too far."""
     compiled = _compile_apart(function, keep_rejected=True)
     points, near = [], _sizes_of(args, kwargs)
     here = args, kwargs
@@ -256,10 +258,10 @@ def _walk_to_accepted(function, args, kwargs):
 
 
 def _inferred(function):
-    """Arguments that eager accepts, by trying: the lowest ranks, floats before integers. First with all sizes equal, so
-    that most conditions between them hold; then with sizes that the function itself asks for."""
+    """Arguments that eager mode accepts, found by trying: the lowest ranks, floats before integers. All sizes are equal
+    at first, so that most conditions between them hold; then sizes come from the function's own conditions."""
     parameters = _parameters(function)
-    # What C functions take is not written down.
+    # C functions have no signature.
     signatures = [parameters] if parameters is not None else [[(None, _TRIED)] * n for n in (1, 2, 3)]
     last = None
     with torch.no_grad():
@@ -278,20 +280,21 @@ def _inferred(function):
 
 
 def solve(function, *args, limit=16, **kwargs):
-    """Walks over the classes of input sizes that a function tells apart, starting from a call with these arguments.
+    """Walks over the classes of input sizes that a function distinguishes, starting from a call with these arguments.
 
-    Compiles the function, solves the guards for sizes that no variant accepts, calls it with them, and so on, until all
-    sizes are covered or ``limit`` classes were met. Sizes that make the call raise are a class as well: the conditions
-    that were asked for until it raised. Returns :class:`Solved`, a list with one :class:`Sample` a class: the smallest
-    inputs of that class. Without arguments, ranks and dtypes of what the function accepts are found by trying;
-    ValueError when there are none.
+    Compiles the function, solves the guards for sizes outside all cache entries, calls the function with them, and so
+    on. The walk ends when all sizes are covered or ``limit`` classes were met. Raising sizes are a class as well, given
+    by the conditions before the exception.
+
+    Returns :class:`Solved`, a list with a :class:`Sample` for each class: its smallest inputs. Without arguments, ranks
+    and dtypes are found by trying; raises ValueError when no arguments are accepted.
     """
     if not args and not kwargs:
         args, kwargs = _inferred(function)
     compiled = _compile_apart(function, keep_rejected=True)
     compiled(*args, **kwargs)
     if torch.is_grad_enabled() and all(v["eager_reason"] for v in _C.shape_report(compiled)):
-        with torch.no_grad():  # what keeps it from being compiled may be its gradients
+        with torch.no_grad():  # gradients may be the reason against compiling
             return solve(function, *args, limit=limit, **kwargs)
     failures, attempts, status = [], 1, "limit"
     while attempts < limit:
@@ -302,7 +305,7 @@ def solve(function, *args, limit=16, **kwargs):
         here = resized(args, kwargs, sizes)
         try:
             compiled(*here[0], **here[1])
-        except Exception as e:  # what eager makes of sizes that it rejects
+        except Exception as e:  # the exception of eager mode for rejected sizes
             failures.append((here, e, sizes))
     out = Solved()
     out.status = "limit" if status == "found" else status
@@ -313,7 +316,7 @@ def solve(function, *args, limit=16, **kwargs):
         names |= {(d["kind"], d["position"], d["dim"]): d["source"] for d in row["dimensions"]}
         smallest = row["smallest"]
         if any(sorted(smallest) == sorted(sizes) for _, _, sizes in failures):
-            continue  # eager raises while it runs: the sample below says what
+            continue  # eager mode raises while it runs: the sample below holds the exception
         sample_args, sample_kwargs = resized(args, kwargs, smallest)
         error = _error_of(function, sample_args, sample_kwargs)
         out.append(Sample(sample_args, sample_kwargs, {names[tuple(s[:3])]: s[3] for s in smallest}, error))

@@ -1,8 +1,8 @@
 """Runs operator rows through shape rule and reference interpreter and compares with eager: values, dtypes, strides.
 
-Each sample runs with static sizes and, where its layout can be written with symbols, with one symbol a dimension. What
-eager rejects must be refused. Sources of samples: op_samples.py, or the calls that reach the backend while torch's
-op_db or the model zoo runs.
+Each sample runs with static sizes and, where symbols can express its layout, with a symbol for each dimension. Calls
+rejected by eager mode must be refused. Sources of samples: op_samples.py, or the calls that reach the backend while
+torch's op_db or the model zoo runs.
 """
 
 import argparse
@@ -115,7 +115,7 @@ def symbolic_strides(t, names):
 
 
 def eager(case, dtype=None):
-    """What torch gives, or the exception it raises. `dtype`: with f16 and bf16 tensors converted to it first."""
+    """Eager's result or its exception. `dtype`: f16 and bf16 tensors are converted to it first."""
     narrow = (torch.bfloat16, torch.float16)
     values = [v.to(dtype) if dtype and isinstance(v, torch.Tensor) and v.dtype in narrow else v for v in case.values]
     arguments = case.op._schema.arguments

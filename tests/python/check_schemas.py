@@ -1,4 +1,4 @@
-"""Compares the schema of every operator row with the one that torch registers.
+"""Compares the schema of every operator row with torch's registered schema.
 
 Usage: check_schemas.py <path of dump_ops>. Rows of other namespaces than aten are cresset's own and are skipped.
 """

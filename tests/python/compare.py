@@ -61,7 +61,7 @@ def same_structure(got: Any, expected: Any) -> None:
             assert a.shape == b.shape, f"{path}: {tuple(a.shape)} instead of {tuple(b.shape)}"
             assert a.device == b.device, path
             assert a.requires_grad == b.requires_grad, f"{path}: requires_grad {a.requires_grad}"
-        elif isinstance(b, float):  # read from fp32 tensors, it may be: rounded as those are
+        elif isinstance(b, float):  # may come from fp32 tensors: rounded likewise
             assert type(a) is float and (math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) or (a != a and b != b)), (
                 f"{path}: {a!r} instead of {b!r}"
             )
@@ -75,13 +75,14 @@ def same_strides(got: Any, expected: Any) -> None:
 
 
 def meaningful_strides(t: Tensor) -> list[int]:
-    """Strides of dimensions that have more than one element; the others say nothing."""
+    """Strides of dimensions with more than one element; the other strides carry no meaning."""
     if t.numel() == 0 or t.layout != torch.strided:
         return []
     return [stride for size, stride in zip(t.shape, t.stride()) if size != 1]
 
 
-# What a kernel that computes in fp32 and rounds once may differ from one that rounds after each operator.
+# The allowed difference between a kernel with a single rounding of fp32 and a kernel with a rounding after each
+# operator.
 TOLERANCE = {
     torch.float16: 2e-3,
     torch.bfloat16: 1.6e-2,
@@ -104,7 +105,7 @@ def assert_same(
         same_strides(got, expected)
     for (path, a), (_, b) in zip(tensors(got), tensors(expected)):
         if b.is_meta:
-            continue  # of which there is no data
+            continue  # without data
         if b.layout != torch.strided:
             assert a.layout == b.layout, f"{path}: layout {a.layout}"
             a, b = a.to_dense(), b.to_dense()
@@ -159,10 +160,10 @@ def _clone_tensor(t: Tensor, memo: dict) -> Tensor:
 
 
 def outcome(function: Any, args: Any, kwargs: Any) -> tuple[Any, BaseException | None]:
-    """What a call gives: (result, None) or (None, the exception)."""
+    """The outcome of a call: (result, None) or (None, the exception)."""
     try:
         return function(*args, **kwargs), None
-    except Exception as e:  # the exception is what is compared
+    except Exception as e:  # the comparison covers exceptions
         return None, e
 
 

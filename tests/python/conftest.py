@@ -1,4 +1,4 @@
-"""Shared by all Python tests: where the zoo lies, fresh compiler state, and a disk cache of their own."""
+"""Shared by all Python tests: the zoo's folder, fresh compiler state, and a disk cache for the tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import torch  # noqa: E402
 import cresset  # noqa: E402
 
 FULL = os.environ.get("CRESSET_TEST_FULL") == "1"
-# Lines that tests want shown at the end of the run, whatever the capture mode; also those of xdist's workers.
+# Lines for the end of the run, whatever the capture mode, including lines of xdist's workers.
 SUMMARY: list[str] = []
 
 

@@ -18,7 +18,7 @@ from cresset import _C
 
 
 class Outcomes(unittest.TestResult):
-    """What became of each test, by name."""
+    """The outcome of each test, by name."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,9 +1,10 @@
-"""Programs of several processes, run by test_distributed.py: each gives what a process computed, for a way of compiling.
+"""Programs of several processes, run by test_distributed.py: each returns the results of a process, for a way of
+compiling.
 
-    python distributed_programs.py RANK PROCESSES PORT OUTPUT FAMILY...
+python distributed_programs.py RANK PROCESSES PORT OUTPUT FAMILY...
 
-runs the families' programs in this process, plainly and compiled, and leaves in OUTPUT what differs, by name. The
-processes meet at PORT of this machine.
+runs the families' programs in this process, in eager mode and compiled, and writes the differences to OUTPUT, by name.
+The processes meet at PORT of this machine.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def ramp(*shape):
 
 
 def waves(*shape):
-    """Rows that no line leads through: activations are not 0 but for rounding."""
+    """Rows that are not on a line: activations are 0 only by rounding."""
     return (ramp(*shape) * 7 + rank()).sin()
 
 
@@ -282,7 +283,7 @@ def in_a_loop(collective, compile):
 
 
 def in_a_hook(collective, compile):
-    """Of the gradient, in a backward pass inside of the compiled call."""
+    """A collective on the gradient, in a backward pass inside of the compiled call."""
 
     def f(x, w):
         y = x * w
@@ -343,7 +344,7 @@ def at(collective, position):
 for c in COLLECTIVES:
     for p in POSITIONS:
         if (c, p) == (all_gather_object, traced):
-            continue  # that front end sees no pickle.dumps, which refuses the symbol of a size
+            continue  # the tracing front end does not see pickle.dumps, which refuses the symbol of a size
         program("collectives", f"{c.__name__} {p.__name__}")(at(c, p))
 
 
@@ -454,7 +455,7 @@ def whole_step_with_ddp_and_buffers(compile):
 
 @program("ddp")
 def loss_of_ddp(compile):
-    """The backward pass is outside."""
+    """The backward pass is outside of the compiled call."""
     model = DistributedDataParallel(Net())
     yield from trained(model, compile(lambda x: model(x) * 2))
 
@@ -504,7 +505,7 @@ def ddp_with_a_hook_for_communication(compile):
 
 @program("ddp")
 def ddp_after_a_call_that_raised(compile):
-    """The reducer is as it was."""
+    """The reducer is unchanged."""
     model = DistributedDataParallel(Net())
     call = compile(model)
     try:
@@ -594,7 +595,7 @@ def whole_step_fully_sharded(compile):
 
 @program("sharded")
 def fully_sharded_before(compile):
-    """FullyShardedDataParallel, the module around."""
+    """FullyShardedDataParallel applied first, around the module."""
     model = FullyShardedDataParallel(Net(), device_id=torch.device("cpu"), use_orig_params=True)
     call = compile(model)
     for i in range(3):

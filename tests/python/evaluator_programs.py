@@ -1,4 +1,4 @@
-"""Small programs for tests/python/test_evaluator.py. Each gives a value that tells what happened."""
+"""Small programs for tests/python/test_evaluator.py. The value of each shows its behavior."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def generator_of_squares(n):
 
 
 class Everything:
-    """Python code wherever CPython asks a class."""
+    """Python code for every special method of a class."""
 
     size = 3
 
@@ -104,7 +104,7 @@ class Countdown:
         return self
 
     def __next__(self):
-        if self.n <= 0:  # also when a copy of the frame has been here before
+        if self.n <= 0:  # also when a copy of the frame ran before
             raise StopIteration
         self.n -= 1
         return self.n
@@ -162,7 +162,7 @@ class AsksFirst:
 
 
 class AsksInherited(AsksFirst):
-    """What a descriptor raises is not lost while `__getattr__` is looked for in the classes."""
+    """A descriptor's exception survives the look-up of `__getattr__` in the classes."""
 
     wrong, lacking = Raising(ValueError), Raising(AttributeError)
     computed = property(operator.attrgetter("other.computed_of_it"))
@@ -538,12 +538,12 @@ ALL = [
     imports,
 ]
 
-# A copy of frames cannot stand for a generator that the heap refers to as well: contextlib keeps it in an attribute.
+# A copy of frames cannot replace a generator with a reference in the heap: contextlib keeps it in an attribute.
 if sys.version_info >= (3, 12):
     new = types.ModuleType("programs_312")
     exec(compile(evaluator_programs_312.SOURCE, "<programs of 3.12>", "exec"), new.__dict__)
     ALL += new.PROGRAMS
-# Most of these two is done in calls that C code makes.
+# C code makes most of the calls in these two programs.
 RESUMABLE = [program for program in ALL if program.__name__ not in ("context_functions", "generic_class")]
 
 
@@ -591,7 +591,7 @@ def calls_c():
     return len([1]), abs(-2)
 
 
-# Programs, and events that are told in this order (others may be in between).
+# Programs with reported events in this order (further events may lie in between).
 EVENTS = [
     (
         reads_a_global,

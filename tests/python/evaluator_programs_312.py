@@ -1,4 +1,4 @@
-"""Programs in the language of CPython 3.12, as text: earlier versions cannot read them (see evaluator_programs)."""
+"""Programs in the language of CPython 3.12, as strings: earlier versions cannot parse them (see evaluator_programs)."""
 
 SOURCE = """
 def comprehensions():

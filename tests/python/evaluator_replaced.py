@@ -1,4 +1,4 @@
-"""Programs for tests/python/test_evaluator.py whose values others may stand for: equal ones, made meanwhile."""
+"""Programs for tests/python/test_evaluator.py whose values may be replaced by equal values, made in the meantime."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # ruff: noqa: SIM905 (names in a block read better than a column of strings)
 """Many small models by their libraries' own names: transformers' architectures in a generic tiny configuration, timm's
-families at small images. Nothing here is written for one model: a configuration is the library's default with the
-attributes of `SMALL` that it has made small.
+families at small images.
 
-`subjects(family)` gives what `bench/shapes.py models` and `test_model_tables.py` sweep over.
+No code here is specific to a model: a configuration is the library's default, with its attributes of `SMALL` made
+small. `subjects(family)` gives the models for `bench/shapes.py models` and `test_model_tables.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ rembert roberta roberta-prelayernorm roformer rwkv seed_oss sew siglip_vision_mo
 t5 umt5 visual_bert vit vit_msn xglm xlm xlm-roberta xlm-roberta-xl xlnet yolos
 """.split()
 
-# Convolutional networks take any image: height and width vary apart. name -> what the sides are multiples of.
+# Convolutional networks accept any image: height and width vary separately. name -> the unit of both sides.
 TIMM_ANY_SIZE = {name: 1 for name in """
 resnet18 resnet50 resnetv2_50 resnext50_32x4d res2net50_26w_4s seresnet50 ecaresnet50t resnest14d skresnet18 densenet121
 dpn68 inception_v3 inception_v4 xception41 mobilenetv2_100 mobilenetv3_small_100 mobilenetv4_conv_small efficientnet_b0
@@ -85,7 +85,7 @@ class Subject:
 
 
 def transformers_config(name: str):
-    """The architecture's default configuration with what it has of `SMALL` made small."""
+    """The architecture's default configuration with its attributes of `SMALL` made small."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     made_by = CONFIG_MAPPING[name]
@@ -178,7 +178,7 @@ def subjects(family: str) -> dict[str, Subject]:
 
 # ------------------------------------------------------------------------------------------------------ the sweep
 
-FLOOR = 1e-4  # below this error, relative to the greatest element, nobody asks which side is off
+FLOOR = 1e-4  # below this error, relative to the greatest element, the sides count as equal
 
 
 def _call(function, arguments):
@@ -190,8 +190,8 @@ def _call(function, arguments):
 
 
 def _fp64_results(module, arguments):
-    """The results in fp64, and how far they move when the floats among the arguments do by one part in a million, which
-    is what a few roundings do: no two ways of computing can agree better. (None, None) when fp64 does not run."""
+    """The results in fp64, and their movement when float arguments change by a millionth. This is the effect of a few
+    roundings, so no two computations can agree better. (None, None) when fp64 does not run."""
     double = copy.deepcopy(module).double()
     exact = {k: v.double() if _is_float(v) else v for k, v in arguments.items()}
     noise = torch.Generator().manual_seed(0)
@@ -261,8 +261,8 @@ def _gradient_differences(module: nn.Module, got, eager) -> str:
 
 
 def sweep(subject: Subject, draws: int, gradients: bool = False) -> dict[str, Any]:
-    """One compiled module over random sizes beside eager: what differed, how many programs it took and why. With
-    gradients: of all parameters, too."""
+    """A compiled module over random sizes beside eager: differences, number of programs, and reasons. With gradients:
+    of all parameters, too."""
     with torch.set_grad_enabled(gradients):
         return _sweep(subject, draws)
 
@@ -282,7 +282,7 @@ def _sweep(subject: Subject, draws: int) -> dict[str, Any]:
         torch.manual_seed(i)
         before = cresset.stats()
         got, ours = _call(compiled, arguments)
-        if raised is None:  # a call that eager rejects is tried and left to eager
+        if raised is None:  # a call rejected by eager is tried and left to eager
             after = cresset.stats()
             for name in ("graphs", "graph_breaks"):
                 row[name] += after[name] - before[name]
@@ -306,7 +306,7 @@ def _sweep(subject: Subject, draws: int) -> dict[str, Any]:
     return row | {name: stats[name] for name in names}
 
 
-# What these models' own Python code tells apart, which no tracing can merge: more than one compilation is expected.
+# Cases that the models' own Python code distinguishes, and no tracing can merge: more than one compilation is expected.
 TOLD_APART = {
     "cpmant": "makes a Python list as long as the sequence",
     "flaubert": "asserts about a number read from a mask's data",

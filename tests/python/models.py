@@ -21,12 +21,12 @@ import torch
 from torch import Tensor, nn
 
 TINY, REAL = "tiny", "real"
-_LIBRARIES: list[torch.library.Library] = []  # operators live as long as the object that defined them
+_LIBRARIES: list[torch.library.Library] = []  # operators live as long as the object with their definitions
 
 
 def _define_torchvision_operators() -> None:
-    """timm and parts of transformers import torchvision, whose C++ part does not load on a torch of another build. Its
-    Python part then misses the schemas of two operators that no model here calls."""
+    """timm and parts of transformers import torchvision, whose C++ part does not load on another build of torch. Its
+    Python part then misses the schemas of two operators, unused by the models here."""
     if _torchvision_operators_load():
         return
     library = torch.library.Library("torchvision", "DEF")
@@ -67,10 +67,10 @@ class Model:
     has_mask: bool = False
     has_cache: bool = False
     random: bool = False  # draws random numbers in eval: no fp64 reference, seed before each call
-    # What the model's own Python code does with sizes and data: no tracing can merge what it tells apart.
+    # Decisions of the model's own Python code on sizes and data, which no tracing can merge.
     unrolls_length: bool = False  # makes Python lists of the length's blocks
-    reads_data: bool = False  # branches on a tensor's data, or plans with numpy: runs in pieces
-    window: int = 0  # asks whether the length reaches this, where it fills a cache
+    reads_data: bool = False  # branches on a tensor's data, or plans with numpy: needs graph breaks
+    window: int = 0  # tests whether the length reaches this, where it fills a cache
 
     @property
     def is_text(self) -> bool:
@@ -100,7 +100,8 @@ class Model:
         return {k: v.to(dtype) if isinstance(v, Tensor) and v.is_floating_point() else v for k, v in made.items()}
 
     def compilations(self, shapes: list[tuple[int, int]], cached: bool = False) -> int:
-        """How many programs a sweep takes: one, but for what the model's Python code tells apart."""
+        """The number of programs in a sweep: a single program, plus the cases that the model's Python code
+        distinguishes."""
         if cached and self.window:
             return len({length >= self.window for _, length in shapes})
         return len({length for _, length in shapes}) if self.unrolls_length else 1
@@ -294,7 +295,7 @@ _TRANSFORMERS = [
           make_inputs=_whisper_inputs, has_mask=False),
     Model("clip", _clip, _clip_inputs, {TINY: [12, 9, 16, 21, 33, 6], REAL: [77, 20, 33, 64, 40, 12]},
           {TINY: (2, 12), REAL: (4, 77)}, has_mask=True),
-    # Lengths are multiples of what these pad to; within one call pattern that is one branch of theirs.
+    # Lengths are multiples of the padding unit; a call pattern then takes a single branch of the model.
     _text("reformer", "ReformerConfig", "ReformerModelWithLMHead",
           dict(vocab_size=99, attention_head_size=8, hidden_size=32, num_attention_heads=4, feed_forward_size=48,
                attn_layers=["local", "lsh"], lsh_attn_chunk_length=8, local_attn_chunk_length=8, num_hashes=2,
@@ -367,7 +368,7 @@ MODELS: dict[str, Model] = {m.name: m for m in _TRANSFORMERS + _TIMM}
 
 
 def seeded_call(model: Model, function, inputs: dict[str, Any]):
-    """Calls with the random state that a model with randomness needs to be comparable."""
+    """Calls with a fixed random state, so that a model with randomness is comparable."""
     if model.random:
         torch.manual_seed(1234)
     return function(**inputs)

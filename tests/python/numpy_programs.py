@@ -1,5 +1,5 @@
-"""Programs that compute with arrays of numpy. `WHOLE`: of values that are the same at every call, one piece each.
-`ENDED`: what is shared with tensors, varies, or is not numpy's alone ends the piece."""
+"""Programs with arrays of numpy. `WHOLE`: with equal values at every call, a single graph segment each. `ENDED`: an
+array shared with tensors, a varying array, or another library causes a graph break."""
 
 import copy
 import operator

@@ -1,4 +1,4 @@
-"""torch's own database of operators, compiled and compared with eager one sample at a time."""
+"""torch's own database of operators, compiled and compared with eager sample by sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 import cresset
 
-# Results hold whatever was in memory: only their metadata is compared.
+# Results are uninitialized memory: only their metadata is compared.
 UNINITIALIZED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 # Grown parts of a resized tensor are uninitialized too.
 RESIZES = {"resize_", "resize_as_"}
@@ -35,16 +35,16 @@ def arguments(sample: Any) -> tuple[tuple, dict]:
 
 
 def check_sample(op: Any, sample: Any) -> str:
-    """Compares one sample. Returns how it was compiled: "native", "aten", "mixed" or "nothing". Raises when it differs
-    from eager in result, exception, effect on the arguments, or sharing of memory."""
+    """Compares a sample. Returns the kind of compilation: "native", "aten", "mixed" or "nothing". Raises for a
+    difference from eager in result, exception, effect on the arguments, or sharing of memory."""
     cresset.reset()
     compare_sample(op, cresset.compile(lambda *args, **kwargs: op(*args, **kwargs)), sample)
     return compiled_as()
 
 
 def check_samples_together(op: Any, dtype: torch.dtype, count: int) -> None:
-    """One compiled function for all samples, in two orders: a variant made for one sample (sizes of 0 and 1 among them,
-    slices, other layouts) must serve others as eager does, or not at all."""
+    """A single compiled function for all samples, in two orders. A cache entry made for a sample (including sizes of 0
+    and 1, slices, other layouts) must serve other samples as eager does, or not at all."""
     given = samples(op, dtype, count)
     orders = list(range(len(given)))
     random.Random(1).shuffle(orders)
@@ -79,8 +79,8 @@ def compare_sample(op: Any, compiled: Any, sample: Any) -> None:
 
 
 def leaves_the_same(op: Any, after: Any, again: Any) -> bool:
-    """Whether eager, when it raises, does to the arguments what it did before: memory of `out` that it made larger and
-    did not come to fill holds anything."""
+    """Whether a raising eager call changes the arguments as before. Memory of `out` that was enlarged and not filled is
+    arbitrary."""
     outcome(op, *again)
     try:
         assert_same(again, after, elementwise=True)
@@ -108,7 +108,7 @@ def compiled_as() -> str:
 
 
 def count_all(dtype: torch.dtype = torch.float32, per_operator: int = 2) -> tuple[Counter, list[str]]:
-    """(how many operators came out how, the failures): for the benchmark's report."""
+    """(number of operators by kind of compilation, the failures): for the benchmark's report."""
     counts: Counter = Counter()
     failures = []
     for op in operators(dtype):

@@ -1,4 +1,4 @@
-"""How tests write down small programs: a table of (name, function, maker of its arguments)."""
+"""Notation for small programs in tests: a table of (name, function, maker of its arguments)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def described(leaf):
 
 
 def snapshot(leaf):
-    """A copy with the same strides; tensors with gaps or overlaps are kept as they are."""
+    """A copy with the same strides; a tensor with gaps or overlaps is kept itself."""
     if not isinstance(leaf, torch.Tensor):
         return leaf
     dense = torch.ops.aten.is_non_overlapping_and_dense(leaf)

@@ -1,4 +1,4 @@
-"""Backward passes in which some results have no gradients: what would come of those alone is not computed."""
+"""Backward passes with gradients for only some results: the contributions of the other results are not computed."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_an_infinite_derivative_of_what_is_not_used():
 
 
 def test_the_first_call_of_a_function_that_is_not_compiled():
-    """What the capturing call computed operator by operator has the same gradients."""
+    """Operators interpreted in the capturing call have the same gradients."""
 
     def f(x, log):
         y = torch.log(x)
@@ -143,7 +143,7 @@ def test_the_first_call_of_a_function_that_is_not_compiled():
 
 
 def test_functions_of_users_are_given_zeros():
-    """As autograd does."""
+    """Functions of users get zeros for absent gradients, as in autograd."""
 
     class Shifted(torch.autograd.Function):
         @staticmethod
@@ -189,7 +189,8 @@ def test_what_is_missing_is_not_computed():
 
 
 def test_a_piece_is_not_held_to_what_follows_its_break():
-    """The backward program for some results is made after the piece that follows was captured, which is for one size."""
+    """The backward program for some results is made after the capture of the next graph segment, which is for a single
+    size."""
 
     def f(x, w):
         n = x.shape[0]

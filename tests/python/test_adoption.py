@@ -1,4 +1,4 @@
-"""Ways into cresset: torch.compile's backends, decorators, modules compiled in place; compiled functions as functions."""
+"""Ways into cresset: torch.compile's backends, decorators, modules compiled in place; compiled functions themselves."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def decorated(t):
 def test_pickle_and_copy():
     assert pickle.loads(pickle.dumps(decorated)) is decorated
     assert copy.deepcopy(decorated) is decorated and copy.copy(decorated) is decorated
-    other = cresset.compile(plain, options=EVALUATE)  # not what the module has under that name
+    other = cresset.compile(plain, options=EVALUATE)  # not the object under this name in the module
     for twin in (pickle.loads(pickle.dumps(other)), copy.deepcopy(other)):
         assert twin is not other and twin.__wrapped__ is plain
         assert torch.equal(twin(x()), plain(x()))
@@ -207,7 +207,7 @@ def test_partial_and_callable_objects():
     assert cresset.stats()["eager_calls"] == 0
 
 
-# ------------------------------------------------------------------------------------------------- compiled inside compiled
+# ----------------------------------------------------------------------------------------- compiled inside compiled
 
 
 def test_compiled_inside_compiled():
@@ -224,7 +224,7 @@ def test_compiled_inside_compiled():
     for _ in range(2):
         assert torch.equal(outer(torch.ones(2)), torch.full((2,), 3.0))
     assert cresset.stats()["graphs"] == 1 and cresset.stats()["graph_breaks"] == 0
-    by = 3  # what the inner one reads is guarded
+    by = 3  # the guards cover reads of the inner function
     assert torch.equal(outer(torch.ones(2)), torch.full((2,), 5.0))
     assert torch.equal(inner(torch.ones(2)), torch.full((2,), 3.0))
 
@@ -244,7 +244,7 @@ def test_break_inside_compiled_inside_compiled():
     assert cresset.stats()["graphs"] == 2 and cresset.stats()["eager_calls"] == 0
 
 
-# --------------------------------------------------------------------------- what torch.compile made, inside
+# --------------------------------------------------------------------------- functions of torch.compile, inside
 
 
 @torch.compile(backend="eager")
@@ -282,7 +282,7 @@ def calls_what_torch_made(t):
 
 
 def test_functions_of_torch_compile_are_what_they_are_made_of():
-    """In a compiled function they are captured with it, whatever their own backend."""
+    """In a compiled function, functions of torch.compile are captured with it, whatever their own backend."""
     compiled = cresset.compile(calls_what_torch_made, options=EVALUATE)
     for rows in (3, 5, 4):
         t = x(0, rows, 4)

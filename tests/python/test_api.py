@@ -213,7 +213,7 @@ def test_graphs_show_lines_of_programs_without_files():
     assert "#   return x.tanh() * 3" in str(cresset.explain(names["f"])(torch.ones(2)))
 
 
-# As written: what a gradient is of, not where backward() was called.
+# The graphs show the source of the differentiated operators, not the place of backward().
 def test_backward_graphs_show_what_is_differentiated(capfd):
     def f(x, w):
         y = torch.tanh(x)  # a tanh
@@ -235,7 +235,7 @@ def test_backward_graphs_show_what_is_differentiated(capfd):
 
 
 def test_an_operator_is_the_first_that_a_process_captures():
-    """No frame of Python's has run by then that asked where torch lies."""
+    """No Python frame has looked for torch's folder by then."""
     code = "import torch, cresset; print(cresset.compile(torch.add)(1.5, 2.0).dtype)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "torch.float32", done.stderr
@@ -325,7 +325,7 @@ def test_compiled_module_dies_with_its_last_reference():
 
 @pytest.mark.parametrize("wrap", [cresset.compile, cresset.disable])
 def test_classes_die_with_their_compiled_modules(wrap):
-    """A class that a function makes, and what its methods close over."""
+    """A class made by a function, with the closures of its methods."""
 
     def make():
         inner = nn.Linear(4, 4)

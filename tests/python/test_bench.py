@@ -1,4 +1,4 @@
-"""What the benchmarks report: bands of noise, and verdicts by them."""
+"""The reports of the benchmarks: bands of noise, and verdicts by them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_verdicts_tell_what_is_within_noise():
     assert "not measured" in report.Bound.of("x", None, 1).verdict
 
 
-# Files of earlier runs, without bands, and of a run that measured everything.
+# Files of earlier runs, without bands, and of a run with all measurements.
 @pytest.mark.parametrize("path", sorted((BENCH / "results").glob("20*.json")), ids=lambda p: p.stem)
 def test_kept_results_print(path):
     results = json.loads(path.read_text())
@@ -77,7 +77,7 @@ def test_compiling_is_told_from_the_first_run():
     assert report.compile_ms(side(30.0, 1.5)) == 40.0
     assert report.first_run_seconds(side(30.0, 1.5)) == pytest.approx(0.46)
     assert report.compile_ms({"seconds": 1.0, "again_seconds": 0.5}) is None
-    # Both first runs make what libraries need: a difference of times says that nothing was saved.
+    # Both first runs prepare the libraries: a difference of times does not show savings.
     row = {"first": {"cresset": side(110.0, 2.12)}, "warm": {"cresset": side(10.0, 2.02)}}
     bounds = {b.what: b for b in report.compile_bounds({"models": {"x": row}})}
     by_clocks = bounds["second process, compiling by its own clocks, share of the cold one (geometric mean)"]

@@ -1,5 +1,5 @@
-"""What torch and Python note for themselves, when something in the process first needs it, is in no guard: it compiles
-nothing anew."""
+"""Internal caches of torch and Python, filled at their first use in the process, are in no guard: they cause no
+recompile."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def dual():
         torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2)).sin()
 
 
-# What happens between two calls.
+# Events between two calls.
 EVENTS = {
     "pickle_a_tensor": lambda m: pickle.dumps(torch.ones(1)),
     "pickle_a_parameter": lambda m: pickle.dumps(nn.Parameter(torch.ones(1))),
@@ -246,7 +246,7 @@ def whole_step_in_a_new_process():
 
 
 def in_a_new_process(event):
-    """Compiles what there is in this process for each event: run in one of its own, where nothing has happened yet."""
+    """The number of recompiles for each event: run in a new process, before any event."""
     torch.manual_seed(0)
     m = Model()
     f = cresset.compile(m)
@@ -279,7 +279,7 @@ def test_first_time_in_a_process():
 
 
 def test_first_steps_of_a_process():
-    """The second step has what the optimizer made in the first; nothing else is compiled anew."""
+    """The second step has the optimizer's state from the first step; nothing else is recompiled."""
     paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     code = "import test_bookkeeping as t; t.whole_step_in_a_new_process()"
     done = subprocess.run(
@@ -307,7 +307,7 @@ def test_first_steps_of_a_process():
     assert counts == alone and counts[-1] == counts[1]
 
 
-# A cache of torch's own, and state of torch's that decides.
+# A cache of torch itself, and state of torch with influence on results.
 
 
 def test_a_flag_that_decides_is_a_guard():
@@ -336,7 +336,7 @@ def lazily():
 
 
 def test_a_cache_of_the_program_is_state():
-    """Others than torch may put it back."""
+    """Code other than torch may restore it."""
     global kept
     kept = None
     f = cresset.compile(lambda x: x * lazily())

@@ -1,4 +1,4 @@
-"""What one run leaves for the next: programs, kernels, profiles; and that none of it can do harm."""
+"""Data that a run leaves for the next run: programs, kernels, profiles. None of it can do harm."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_programs_with_data_dependent_sizes(tmp_path):
 
 
 def test_a_profile_that_says_too_much_changes_neither_graph_nor_key(tmp_path):
-    """x.size(1) is said to vary, and the program pins it to 8: the same program as where it was static."""
+    """The profile says that x.size(1) varies, and the program specializes it to 8: the same program as with a static
+    size."""
     shape = '[(3, 8), (8, 5)], dynamic="auto"'
     program = SET_UP.replace("torch.relu(x) @ y", "(torch.relu(x) + torch.ones(8)) @ y") + f"run(f, {shape})"
     assert in_process(program, tmp_path)[:2] == ["1", "0"]
@@ -81,7 +82,7 @@ def test_options_are_part_of_the_key(tmp_path):
 
 
 def test_processes_at_the_same_time_lose_nothing(tmp_path):
-    """Each saves one size of its own while the others do: the profile of all has all."""
+    """Each process saves a size of its own at the same time: the final profile has all sizes."""
     code = """
 import os, sys, torch, cresset
 def f(x):
@@ -97,7 +98,7 @@ cresset.compile(f, dynamic="auto")(torch.randn(int(sys.argv[1]), 4))
 
 
 def test_a_number_that_was_pinned_leaves_no_trace(tmp_path):
-    """An int that is an argument, and must be a constant: the program in which it was written down."""
+    """An int argument, needed as a constant, gives the same program as the constant itself."""
     template = (
         SET_UP
         + """
@@ -114,7 +115,7 @@ print(cresset.stats()["graphs"], cresset.stats()["programs_from_disk"])
 
 
 def test_symbols_that_were_pinned_do_not_change_the_key(tmp_path):
-    """Three more that are tried, and pinned, in one process and not in the other."""
+    """Three more symbols are tried and specialized, in a single one of two processes."""
     template = (
         SET_UP
         + """
@@ -133,7 +134,7 @@ print(cresset.stats()["graphs"], cresset.stats()["programs_from_disk"])
 
 
 def test_a_program_for_other_sizes_leaves_its_guards_where_it_is(tmp_path):
-    """What lowering asked of sizes goes with each program, also where the one on disk was for other sizes."""
+    """Guards from lowering go with each program, even if the program on disk was for other sizes."""
     code = """
 import sys, torch, cresset
 def f(x):

@@ -1,4 +1,4 @@
-"""What capture costs and counts: rules run once a node, time grows with operators and no faster, phases add up."""
+"""The cost of capture, in counts: a rule runs once for each node, time grows linearly with operators, phases add up."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_stats_say_which_operators_took_the_time():
 
 
 def test_symbolic_numbers_have_no_torch_function():
-    """torch asks each number for it; cresset makes the answer quick, and it stays no."""
+    """torch asks each number for it; cresset makes the answer fast, and the answer stays no."""
 
     def function(x):
         sizes = (x.shape[0], torch.sym_float(x.shape[0]), torch.sym_not(x.shape[0] > 7))
@@ -88,8 +88,8 @@ def test_time_is_linear_in_operators():
 
 
 def window_blocks(count: int):
-    """What window attention does to sizes: views that lowering must see through by proofs. No two are the same program,
-    so none is found on disk."""
+    """The views of window attention: lowering must see through them by proofs. No two programs are the same, so none is
+    found on disk."""
     scale = float(time.perf_counter_ns())
 
     def function(x):
@@ -154,7 +154,7 @@ def test_phases_add_up_to_the_first_call():
 
 @pytest.mark.parametrize("capture", [cresset.compile, cresset.trace])
 def test_what_runs_for_real_is_not_capturing(capture):
-    """Neither what is done between two pieces nor what runs natively once a capture has ended early."""
+    """Operations between two graph segments, and native code after an early end of the capture, do not count."""
 
     def function(x):
         y = x + 1
@@ -189,7 +189,7 @@ CONVOLUTIONS = {
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gradients_of_convolutions_have_a_rule(name, channels_last, dtype):
-    """No meta kernel is run at several sizes to find it; gradients lie as eager's."""
+    """No meta kernel runs at several sizes to find the rule; gradients have eager's layout."""
     make, shape = CONVOLUTIONS[name]
     torch.manual_seed(0)
     module = make().to(dtype)

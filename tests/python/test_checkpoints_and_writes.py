@@ -1,5 +1,5 @@
-"""Checkpoints of either kind whose function, or whose caller, writes in place: gradients, and errors, beside eager mode.
-Each function, times what it is given, times what follows."""
+"""Checkpoints of either kind whose function or caller writes in place: gradients and errors, beside eager mode. Each
+function, times its arguments, times the code after it."""
 
 from __future__ import annotations
 

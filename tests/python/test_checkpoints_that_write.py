@@ -1,5 +1,5 @@
-"""Checkpoints whose function writes buffers: a backward pass computes it again, and writes again, what it then finds.
-Selective checkpoints; what is not compiled says why, once."""
+"""Checkpoints whose function writes buffers: a backward pass computes it again and writes again, from the buffers of
+that time. Selective checkpoints. Code without compilation reports the reason once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import cresset
 
 
 class Averaged(nn.Module):
-    """Keeps an average of what comes by."""
+    """Keeps an average of its inputs."""
 
     def __init__(self):
         super().__init__()
@@ -278,7 +278,7 @@ def test_selective_checkpoints(selection):
     assert stats["eager_calls"] == 0 and stats["backward_graphs"] == 1, stats["graph_break_reasons"]
 
 
-# ---- What is not compiled
+# ---- Without compilation
 
 
 def warned(run):
@@ -333,7 +333,7 @@ def test_detect_anomaly_inside():
 
 
 def test_deep_copies_are_apart():
-    """A pass writes the buffers of its own call's module."""
+    """A backward pass writes the buffers of its own call's module."""
     torch.manual_seed(0)
     modules = [nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)) for _ in "12"]
     others = copy.deepcopy(modules)

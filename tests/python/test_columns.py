@@ -1,4 +1,4 @@
-"""Blocks of images as columns (F.unfold) and back (F.fold): as eager, at all sizes with one compilation."""
+"""Blocks of images as columns (F.unfold) and back (F.fold): as eager, at all sizes with a single compilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program says to the compiler: disable, graph_break, is_compiling, allow_in_graph, comptime, guard_filter."""
+"""Controls of the compiler: disable, graph_break, is_compiling, allow_in_graph, comptime, guard_filter."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_torch_graph_break_and_is_compiling():
     assert torch.equal(f(torch.ones(2)), torch.full((2,), 6.0))
 
 
-# ------------------------------------------------------------------------------------------------- graph_break, is_compiling
+# ----------------------------------------------------------------------------------------- graph_break, is_compiling
 
 
 def test_graph_break(options, grad):
@@ -276,7 +276,7 @@ def test_allow_in_graph(grad):
         assert torch.allclose(compiled(x(seed)), f(x(seed)))
     assert len(ran) == 1 + 4  # once captured; and f itself
     global scale
-    scale = 3  # is not guarded: that is the promise
+    scale = 3  # not guarded, as promised
     try:
         assert torch.allclose(compiled(torch.ones(3, 4)), torch.full((3, 4), 3.0))
     finally:
@@ -302,7 +302,7 @@ def test_allow_in_graph_is_not_copied_to_wrappers():
     box = types.SimpleNamespace(value=2)
     compiled = cresset.compile(lambda t: outer(t), options=EVALUATE)
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 4.0))
-    box.value = 3  # read by what is looked into: guarded
+    box.value = 3  # read by evaluated code: guarded
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 6.0))
 
 
@@ -411,7 +411,7 @@ def test_guard_filter():
     compiled = cresset.compile(lambda t: t * box.value + box.other, options={**EVALUATE, "guard_filter": choose})
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 7.0))
     assert {"cell", "item"} <= {e.kind for e in given}
-    box.value = 100  # nobody looks
+    box.value = 100  # not checked
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 7.0))
     box.other = 1
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 101.0))

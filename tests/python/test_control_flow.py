@@ -1,4 +1,4 @@
-"""torch.cond and torch.while_loop in compiled functions are operators of the graph: differential against plain Python."""
+"""torch.cond and torch.while_loop in compiled functions are operators of the graph: compared with plain Python."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def no_grad():
 
 
 def choose(pred, true_fn, false_fn, operands=()):
-    """What torch.cond means."""
+    """The meaning of torch.cond."""
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
 def repeat(cond_fn, body_fn, carried):
-    """What torch.while_loop means."""
+    """The meaning of torch.while_loop."""
     carried = tuple(carried)
     while cond_fn(*carried):
         carried = tuple(body_fn(*carried))
@@ -348,7 +348,7 @@ def test_the_text_shows_the_branches():
 
 
 def scan_one_by_one(combine, xs, dim, reverse=False, combine_mode="pointwise"):
-    """What associative_scan means."""
+    """The meaning of associative_scan."""
     leaves, structure = pytree.tree_flatten(xs)
     steps = [pytree.tree_unflatten(s, structure) for s in zip(*[leaf.unbind(dim) for leaf in leaves])]
     if reverse:
@@ -388,7 +388,7 @@ def test_associative_scan_of_any_length(dim, reverse):
 
 
 def test_associative_scan_with_gradients():
-    """The number of doublings is pinned, the length is not."""
+    """The number of doublings is specialized, the length is not."""
 
     def f(scan, a, b):
         return linear_recurrence(scan, a, b, dim=1)
@@ -404,7 +404,8 @@ def test_associative_scan_with_gradients():
             for out in results:
                 (out[0].sin().sum() + out[1].sum()).backward()
             assert_same([t.grad for t in given[0]], [t.grad for t in given[1]])
-    # One for 9 alone: its last turn leaves one place, which autograd asks about. 16, 12 and 11 share one.
+    # A graph for 9 alone: its last iteration leaves a single position, and autograd has a decision on it. 16, 12 and 11
+    # share a graph.
     assert cresset.stats()["graphs"] <= 4, cresset.stats()["recompiles"]
     assert cresset.stats()["eager_calls"] == 0
 

@@ -1,6 +1,6 @@
-"""Programs of several processes (distributed_programs.py), plainly and compiled: each process gets what it gets in eager
-mode. With two processes of each kind of program; with four, and every collective at every place of a program, in
-`make test-full`."""
+"""Programs of several processes (distributed_programs.py), in eager mode and compiled: each process has the same
+results. Two processes for each kind of program. `make test-full` adds four processes, and every collective at every
+place of a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conftest import FULL
 from distributed_programs import COLLECTIVES, FAMILIES, POSITIONS
 
 SCRIPT = Path(__file__).with_name("distributed_programs.py")
-SECONDS = 600 if FULL else 240  # until processes that wait for each other are ended
+SECONDS = 600 if FULL else 240  # limit for processes in a deadlock
 PROCESSES = (2, 4) if FULL else (2,)
 
 
@@ -45,7 +45,7 @@ _done: dict[tuple[int, str], list[dict[str, str]]] = {}
 
 
 def differences(processes, family):
-    """By process: what differs, by program."""
+    """By process: the differences, by program."""
     if (processes, family) in _done:
         return _done[processes, family]
     names = [name for name in NAMES if name.startswith(family)]

@@ -100,7 +100,7 @@ LOSSES = ("soft_margin_loss", "huber_loss", "mse_loss", "smooth_l1_loss", "binar
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_losses_of_two_dtypes(loss, reduction):
-    """Some are of the input's dtype, some of both promoted, some of the target's; torch's meta kernels err on two."""
+    """Result dtypes of losses: the input's, the promotion of both, or the target's. torch's meta kernels err on two."""
 
     def program(a, b):
         return getattr(torch.nn.functional, loss)(a, b, reduction=reduction)
@@ -119,7 +119,7 @@ def test_losses_of_two_dtypes(loss, reduction):
 
 @pytest.mark.parametrize("flags", [(False, True), (True, False, True)], ids=str)
 def test_flags_that_say_what_is_made(flags):
-    """What was tried of one flag says nothing of the other."""
+    """A trial with a flag is no evidence for another flag."""
     numbers, limits = torch.randint(0, 102, (8, 8)), torch.arange(10, dtype=torch.int32) ** 2
     for flag in flags:
 
@@ -136,7 +136,7 @@ def test_flags_that_say_what_is_made(flags):
 
 
 def test_one_operator_by_numbers_of_several_kinds():
-    """What was tried of one kind of number says nothing of another."""
+    """A trial with a kind of number is no evidence for another kind."""
 
     def program(a, b, n):
         return a**2, a**2.0, a**0.5, a * b, a * b[0], a * n, torch.where(a > 0, b, a)

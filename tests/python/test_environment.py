@@ -1,4 +1,5 @@
-"""Environment variables: wrong values are told when cresset is imported, all at once, and not in the user's first call."""
+"""Environment variables: wrong values are reported when cresset is imported, all at once, and not in the user's first
+call."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The evaluator of bytecode against CPython's own: its test suite, what hooks are told, resuming anywhere."""
+"""The evaluator of bytecode against CPython's own: CPython's test suite, reports to hooks, resuming anywhere."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from cresset import _C
 
 pytestmark = pytest.mark.skipif(_C._eval_unsupported() is not None, reason=str(_C._eval_unsupported()))
 
-# Left out: test_sys_settrace, test_sys_setprofile, test_bdb (a frame under a trace function goes on in CPython's loop),
-# and of test_dis what shows specialized instructions (evaluated code is not specialized).
+# Left out: test_sys_settrace, test_sys_setprofile, test_bdb (a frame under a trace function continues in CPython's
+# loop), and the tests of specialized instructions in test_dis (evaluated code is not specialized).
 CPYTHON_FILES = """
     test_generators test_with test_scope test_unpack test_unpack_ex test_call test_super test_exceptions test_dict
     test_list test_contextlib test_functools test_dataclasses test_enum test_grammar test_patma test_coroutines
@@ -147,7 +147,7 @@ def equal_number(value):
     return equal
 
 
-# How an equal object is made. Bytes of one, and tuples of none, are CPython's own.
+# Makers of equal objects. CPython shares bytes of length 1 and empty tuples.
 EQUALS = {
     float: lambda value: value * 1.0,
     complex: lambda value: complex(value.real, value.imag),
@@ -158,7 +158,8 @@ EQUALS = {
 
 
 def references_from(objects):
-    """How often the objects, and all that they lead to, hold each object; what a module has is not looked at."""
+    """The number of references to each object from the objects and everything reachable from them, except through
+    modules."""
     held, seen, left = collections.Counter(), set(), list(objects)
     while left:
         one = left.pop()
@@ -173,8 +174,8 @@ def references_from(objects):
 
 @pytest.mark.parametrize("program", programs.ALL + replaced.REPLACED, ids=lambda p: p.__name__)
 def test_hooks_may_replace_what_frames_hold(program):
-    """At everything told, equal objects take the places of all values: the result is the same, nobody's reference is
-    dropped, none is left over."""
+    """At every report, equal objects replace all values: the result is the same, no foreign reference is dropped, no
+    reference leaks."""
     expected = outcome(program)
     kept, made = [], []
 

@@ -1,6 +1,6 @@
-"""Strides, all of them: those of dimensions of one element, too, which users see and by which memory formats are told.
-One compiled function, arguments of every layout in random orders: results lie as eager's, alias what eager's alias, and
-a write through either side reaches what it reaches in eager mode."""
+"""All strides, including strides of dimensions with a single element, which users see and which decide memory formats.
+A single compiled function gets arguments of every layout in random orders. Results have eager's layouts and aliases,
+and a write through either side reaches the same memory as in eager mode."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def layouts(sizes: tuple[int, ...]) -> Iterator[Tensor]:
 
 
 def copy(x: Tensor) -> Tensor:
-    """Of the same layout, over memory of its own."""
+    """A copy with the same layout, in its own memory."""
     memory = x.untyped_storage().clone()
     return torch.empty(0, dtype=x.dtype).set_(memory, x.storage_offset(), x.shape, x.stride())
 
 
 def seen(value: object, argument: Tensor) -> list[object]:
-    """What a program can see of the results beside their elements."""
+    """Everything visible to a program in the results beside their elements."""
     own = argument.untyped_storage().data_ptr()
     found: list[object] = [value is argument]
     for path, t in tensors(value):
@@ -190,7 +190,7 @@ def test_arguments_with_other_strides_over_one_element_share_a_program():
 
 
 def test_results_with_gradients_lie_as_eagers():
-    """Views and results that autograd records, of sizes of 1."""
+    """Views and results with an autograd graph, with sizes of 1."""
 
     def f(x):
         y = x.transpose(0, 1) * 2

@@ -1,4 +1,4 @@
-"""Factors of sums that are tensors without dimensions: the program multiplies by them, and no piece ends."""
+"""Factors of sums given as tensors without dimensions: the program multiplies by them, without a graph break."""
 
 import compare
 import pytest
@@ -133,7 +133,7 @@ def test_what_the_operator_refuses_or_reads(name):
 
 
 def test_factors_with_tangents_and_levels():
-    """Their numbers are read: no derivative is theirs."""
+    """The numbers of the factors are read: the factors have no derivative."""
 
     def by_jvp(x, v):
         return torch.func.jvp(lambda y: y.add(y, alpha=y.sum().detach() + 0 * y.sum()), (x,), (v,))
@@ -158,7 +158,7 @@ def test_factors_with_tangents_and_levels():
 
 @pytest.mark.parametrize("n", [2, 5])
 def test_two_loop_recursion(n):
-    """What LBFGS does with its history."""
+    """The two-loop recursion of LBFGS over its history."""
 
     def function(flat, dirs, steps, ro):
         q, al = flat.neg(), [None] * n

@@ -1,4 +1,4 @@
-"""Operators that raise once their data is known: when the piece runs, which may be later than in eager."""
+"""Operators with errors by their data: when the graph segment runs, which may be later than in eager mode."""
 
 import types
 

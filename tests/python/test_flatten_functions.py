@@ -1,4 +1,4 @@
-"""Functions of the program that say what an object consists of (`register_pytree_node`), which break or read data."""
+"""Functions of the program for decomposing an object (`register_pytree_node`), with graph breaks or reads of data."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_called_by_the_program(cls):
 
 
 class Held(functools.partial):
-    """Nothing but its functions takes one apart, so they are asked when a piece ends."""
+    """Only its registered functions decompose it, so a graph break calls them."""
 
     __slots__ = ("a",)
 

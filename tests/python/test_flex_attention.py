@@ -1,4 +1,5 @@
-"""torch.nn.attention.flex_attention and torch.compile inside of what is captured: seen through, one program."""
+"""torch.nn.attention.flex_attention and torch.compile inside of captured code: both are seen through, in a single
+program."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def in_documents(b, h, q, k):
 
 
 def expected(q, k, v, score_mod=None, mask_mod=None):
-    """What the operator is documented to compute, place by place."""
+    """The documented result of the operator, element by element."""
     k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
     keys = torch.arange(scores.shape[3])

@@ -1,4 +1,4 @@
-"""Decisions on floats that arguments or data give: a program serves every call whose decisions go the same way."""
+"""Decisions on floats from arguments or data: a program serves every call with the same decisions."""
 
 import math
 
@@ -72,7 +72,7 @@ def truth(x):
     return (x / rest if rest else x), bool(rest)
 
 
-# How many graphs at most, of calls with 24 different tensors.
+# The maximum number of graphs for calls with 24 different tensors.
 STEERED = {best: 12, early: 4, newton: 8, history: 20, clip: 4, patience: 24, whole: 10, truth: 4}
 
 
@@ -128,7 +128,7 @@ def test_arguments_that_steer(function):
     with torch.no_grad():
         for rate in (0.1, 0.2, 0.7, 0.9, 0.3, 0.65, 0.125, 0.95, 0.15, 0.55, 1e15, -0.4, -1e-9):
             assert equal(compiled(x, rate), function(x, rate)), rate
-    assert cresset.stats()["graphs"] <= 11  # one pins the number: it was not known to vary
+    assert cresset.stats()["graphs"] <= 11  # a graph specializes the number, before it is known to vary
 
 
 @pytest.mark.parametrize("function", [gain, inverse, levels, nested, rounded, power], ids=lambda f: f.__name__)

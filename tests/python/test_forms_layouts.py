@@ -1,5 +1,5 @@
-"""Numbers that vary, with tensors that do not lie row by row: results lie as eager's do, and random numbers are drawn in
-its order."""
+"""Varying numbers, with tensors that are not row-major: results have eager's layout, and random numbers are drawn in
+eager's order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import cresset
 
 
 def turned(x):
-    """Its dimensions lie in the opposite order."""
+    """The tensor with its dimensions reversed in memory."""
     order = tuple(reversed(range(x.dim())))
     return x.permute(order).contiguous().permute(order)
 

@@ -1,4 +1,5 @@
-"""options={"freeze": True}: what weights alone decide is computed once, and again when they are written to."""
+"""options={"freeze": True}: values that depend on weights alone are computed once, and again after a write to the
+weights."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 
 class Images(nn.Module):
-    """Convolutions with everything that may be folded into them, and some that may not."""
+    """Convolutions with all foldable neighbors, and some that cannot be folded."""
 
     def __init__(self):
         super().__init__()
@@ -62,7 +63,7 @@ class Rows(nn.Module):
 
 
 def settle(module):
-    """Statistics and factors that are not those a module begins with."""
+    """Statistics and factors other than a module's initial values."""
     torch.manual_seed(1)
     for child in module.modules():
         if isinstance(child, nn.BatchNorm2d):
@@ -145,7 +146,7 @@ def test_weights_that_are_written_are_noticed():
 
 @torch.no_grad()
 def test_results_are_the_callers():
-    """What is computed once is not handed out: who writes to a result must not change later ones."""
+    """Frozen values are not returned themselves: a write to a result must not change later results."""
     weight = torch.randn(4, 4)
 
     def function(x):

@@ -1,6 +1,6 @@
-"""What is compiled of a function does not depend on what ran before in the process: a function compiled anew, of the same
-code too, makes the same graphs, ends its pieces at the same places, and runs as often eagerly, as in a process of its
-own. Programs here are those of which calls teach something."""
+"""Compilation of a function does not depend on earlier work in the process. A new function, even with the same code,
+makes the same graphs and graph breaks, and runs as often eagerly, as in a new process. The programs here are programs
+with feedback from calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ones(n=3):
     return torch.ones(n)
 
 
-# Each makes a function, and gives the calls of it.
+# Each makes a function, and gives its calls.
 
 
 def breaks_in_a_key_function():
@@ -342,7 +342,7 @@ def listed(results):
 
 
 def run(name, compile):
-    """(results and what was printed, counts)."""
+    """(results and printed output, counts)."""
     make = PROGRAMS[name]
     f, calls = make()
     before = cresset.stats()
@@ -379,7 +379,7 @@ def alone():
 
 @pytest.fixture(scope="module")
 def history():
-    """All programs, twice, in both orders: what the process knows when a test begins."""
+    """All programs, twice, in both orders: the history of the process before a test."""
     for name in (*PROGRAMS, *reversed(PROGRAMS)):
         run(name, cresset.compile)
 
@@ -395,7 +395,7 @@ def test_a_fresh_function_knows_nothing(name, alone, history):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_function_learns_for_itself(name):
-    """Two functions of one code that take turns: each is compiled as if it were alone."""
+    """Two functions with the same code take turns: each is compiled as if it were alone."""
     make = PROGRAMS[name]
 
     def counts_of(functions):

@@ -1,5 +1,5 @@
-"""What the front end says of places in the user's program: in errors, in tracebacks, to the program itself; and what that
-costs."""
+"""Source positions in the user's program, as the front end reports them: in errors, in tracebacks, to the program
+itself; and the cost of recording them."""
 
 from __future__ import annotations
 

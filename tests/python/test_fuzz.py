@@ -17,7 +17,7 @@ import cresset
 COUNT = int(os.environ.get("CRESSET_FUZZ", 600 if os.environ.get("CRESSET_TEST_FULL") == "1" else 60))
 FIRST = int(os.environ.get("CRESSET_FUZZ_SEED", 0))
 
-# Values are matrices [n, m] (and what comes of them); each statement keeps numbers tame.
+# Values are matrices [n, m] and results of operators on them; each statement keeps numbers moderate.
 UNARY = ["{x}.relu()", "{x}.tanh()", "{x}.sigmoid()", "-{x}", "{x}.abs()", "{x} * 0.5 + 1", "{x}.cos()", "{x}.square().clamp(max=4)",
          "{x}.exp().clamp(max=9)", "({x}.abs() + 1).log()", "torch.nn.functional.gelu({x})", "{x}.to(torch.bfloat16).float()",
          "torch.nn.functional.silu({x})", "{x}.erf()", "({x}.abs() + 0.5).rsqrt()", "{x}.double().float()"]  # fmt: skip
@@ -56,7 +56,7 @@ def program(seed: int) -> str:
         kind = rng.random()
         if kind < 0.15:
             x = rng.choice(names)
-            # Not through something that may be expanded or not viewable: a fresh copy, or an argument itself.
+            # Not through a tensor that may be expanded or not viewable: a fresh copy, or an argument itself.
             if x not in "ab":
                 lines.append(f"{x} = {x}.contiguous().clone()")
             lines.append(rng.choice(STATEMENTS).format(x=x, y=f"({y} + 0)"))
@@ -76,7 +76,7 @@ def function_of(source: str):
 
 
 def is_ill_conditioned(function, x, y) -> bool:
-    """Whether rounding alone may change the result: a comparison or a rounding step sits on its edge."""
+    """Whether rounding alone may change the result: a comparison or a rounding step is close to its boundary."""
     generator = torch.Generator().manual_seed(0)
     exact = function(x.clone(), y.clone())
     for _ in range(4):
@@ -93,7 +93,7 @@ def test_random_program(seed):
     function = function_of(source)
     compiled = cresset.compile(function)
     tolerance = 2e-2 if "bfloat16" in source else 2e-4
-    # What is expanded may be reshaped as a view where a size is 1, with strides that no copy has (docs/semantics.md).
+    # An expanded tensor may be reshaped as a view where a size is 1, with strides that no copy has (docs/semantics.md).
     strides = not ("expand(" in source and "reshape(" in source)
     generator = torch.Generator().manual_seed(seed)
     for shape in SHAPES:

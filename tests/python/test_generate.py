@@ -1,14 +1,14 @@
-"""transformers' generate(): the tokens that eager gives, and no more compilations for more tokens.
+"""transformers' generate(): the tokens of eager mode, and no more compilations for more tokens.
 
-Two ways of use: the forward is compiled and generate() calls it once a token; or the whole of generate() is captured, in
-pieces. `python tests/python/test_generate.py` prints how many pieces each takes.
+Two uses: the forward is compiled and generate() calls it for each token; or the whole of generate() is captured, with
+graph breaks. `python tests/python/test_generate.py` prints the number of graph segments of each.
 """
 
 from __future__ import annotations
 
 import functools
 
-import models  # noqa: F401  (defines what transformers' imports ask for)
+import models  # defines modules for transformers' imports
 import pytest
 import torch
 import transformers
@@ -93,12 +93,12 @@ def forward(model):
 
 
 def module(model):
-    """Likewise, by way of a module like the model."""
+    """Likewise, with a compiled module."""
     return cresset.compile(model).generate
 
 
 def generate(model):
-    """All of it."""
+    """The whole of generate()."""
     return cresset.compile(model.generate)
 
 
@@ -107,7 +107,7 @@ def eagerly(model):
 
 
 class Generator:
-    """One model with one way of use, from the start."""
+    """A model with a way of use, from the start."""
 
     def __init__(self, name, strategy, cache, way):
         model, self.inputs = build(name)
@@ -135,10 +135,10 @@ def run(name, strategy, cache, way, tokens, calls=2):
 
 
 def check(name, strategy, cache, way):
-    """Graphs, breaks and stretches that ran natively, of two calls; the same however many tokens are made."""
+    """Graphs, graph breaks and eager fallbacks of two calls; the same for any number of tokens."""
     counts, settled = {}, 6 if way is generate else 3
     for tokens in (8, 24):
-        expected(name, strategy, cache, tokens)  # eager first: some of what it does, it does once a process
+        expected(name, strategy, cache, tokens)  # eager first: it does some work once a process
         results = run(name, strategy, cache, way, [tokens], calls=settled if tokens == 8 else 2)
         for got, _ in results:
             assert torch.equal(got, expected(name, strategy, cache, tokens))
@@ -157,7 +157,7 @@ def test_compiled_forward(name, strategy, cache):
     graphs, breaks, stretches = check(name, strategy, cache, forward)
     print(f"{name} {strategy} {cache}: {graphs} graphs")
     assert breaks == stretches == 0
-    assert graphs <= 4  # a prompt and a token; again when it is known what differs between caches
+    assert graphs <= 4  # a prompt and a token; again when the differences between caches are known
 
 
 @pytest.mark.parametrize("name", MODELS)

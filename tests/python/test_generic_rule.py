@@ -59,7 +59,7 @@ BROADCAST = {
 
 @pytest.mark.parametrize("name", BROADCAST)
 def test_operands_that_are_as_large(name):
-    """Two symbols for one size: neither moves alone."""
+    """Two symbols for the same size: neither changes alone."""
     compiled = cresset.compile(BROADCAST[name])
     for shape in ((5, 5), (6, 5), (5, 6), (7, 9), (2, 3), (11, 4)):
         assert_same_call(BROADCAST[name], compiled, torch.rand(shape), torch.rand(shape))
@@ -162,7 +162,7 @@ def _library(name):
 
 
 def test_a_wrong_prediction_is_noticed_and_not_made_again():
-    """At most 100 rows are kept: nothing that small sizes can tell."""
+    """At most 100 rows are kept: small sizes cannot show it."""
     library = _library("head")
     library.impl("head", lambda x: x[:100].clone(), "CPU")
     library.impl("head", lambda x: x.new_empty((min(x.size(0), 100), x.size(1))), "Meta")
@@ -205,7 +205,7 @@ FRAMES = {
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.parametrize("wants", [False, True])
 def test_as_many_frames_as_there_are(name, wants):
-    """A length // hop does not move with the length by a little; a view as numbers keeps what it is a view of."""
+    """A length // hop does not change with every change of the length; a view as numbers keeps its base."""
     function, window = FRAMES[name], torch.hamming_window(400)
     compiled = cresset.compile(function)
     for rows, length in ((2, 3200), (1, 3100), (3, 3300), (2, 16000), (2, 801)):

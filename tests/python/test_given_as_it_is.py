@@ -1,5 +1,5 @@
-"""Where eager mode gives the argument itself, or a view of it, compiled code does: identity, memory, whether gradients are
-wanted, in and out of regions without gradients, and across the end of a piece; of arguments and of what was computed."""
+"""Where eager mode returns the argument itself, or a view of it, compiled code does: identity, memory, requires_grad,
+in and out of regions without gradients, and across a graph break; for arguments and for computed values."""
 
 from __future__ import annotations
 

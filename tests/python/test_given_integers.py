@@ -1,5 +1,5 @@
-"""Integers and truth values in tensors that were there before the call: what simple arithmetic makes of them is known when
-it begins. Reading them ends no piece, and decisions on them are guards, as long as they keep going one way."""
+"""Integers and booleans in tensors from before the call: results of simple arithmetic on them are known at its start.
+Reading them causes no graph break, and decisions on them are guards, as long as the decisions stay the same."""
 
 import copy
 import math
@@ -79,12 +79,12 @@ def test_each_operator(name, dtype):
                 given = x, torch.tensor(a, dtype=dtype), torch.tensor(b, dtype=dtype)
                 by_zero = b == 0 and function is of_tensors
                 if by_zero and name in ("ceiling", "rounded"):
-                    continue  # no number that an integer is: what eager gives is not defined
+                    continue  # no integer has this value: eager's result is undefined
                 assert outcome(compiled, *given) == outcome(function, *given), (a, b)
 
 
 class Strided(nn.Module):
-    """Padding that a convolution computes of tensors, as audio codecs do."""
+    """A convolution with padding computed from tensors, as in audio codecs."""
 
     def __init__(self, kernel=7, stride=3):
         super().__init__()
@@ -142,7 +142,7 @@ def test_sizes_that_an_argument_gives():
 
 
 class Counting(nn.Module):
-    """A flag and a counter that decide, both written on the way."""
+    """A flag and a counter with decisions on them, both written in the program."""
 
     def __init__(self):
         super().__init__()
@@ -179,7 +179,7 @@ def test_flags_and_counters():
 
 
 def test_loops_that_a_counter_ends():
-    """Once a decision went otherwise, each outcome has its piece: as many turns as there are take no more of them."""
+    """After a changed decision, each outcome has its graph segment: the number of iterations needs no more segments."""
     cresset.reset()
 
     def looped(x, n):
@@ -208,7 +208,7 @@ def test_what_no_double_holds_is_read_when_it_is_there():
 
 
 class Averaged(nn.Module):
-    """The mean of all that came, warmed up: a counter as a float, and beside one."""
+    """The mean of all inputs, with a warm-up: a counter as a float, and beside a float."""
 
     def __init__(self):
         super().__init__()
@@ -278,7 +278,7 @@ def as_momentum(x, n):
 
 @pytest.mark.parametrize("function", [as_float, as_divisor, as_root, as_text, as_momentum], ids=lambda f: f.__name__)
 def test_every_call_has_another_one(function):
-    """What pins a number that varies is compiled for one once or twice; then the piece ends where it is read."""
+    """A varying number in need of specialization is compiled once or twice; then its read is a graph break."""
     cresset.reset()
     compiled, graphs = cresset.compile(function), []
     for n in range(1, 16):
@@ -289,7 +289,8 @@ def test_every_call_has_another_one(function):
 
 
 def test_what_is_pinned_does_not_keep_decisions_on_floats_from_being_guards():
-    """A count that varies and is wanted as such, next to the steps that an optimizer compares: one break, not one each."""
+    """A varying count, wanted as a number, beside steps that an optimizer compares: a single graph break, not a graph
+    break each."""
     cresset.reset()
     net = nn.Sequential(nn.BatchNorm1d(4, momentum=None), nn.Linear(4, 4), nn.Linear(4, 1))
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3, foreach=False)

@@ -1,4 +1,4 @@
-"""item() of scalars that were there before the call: numbers that are known when it begins. Reading them ends no piece, and
+"""item() of scalars from before the call: the numbers are known at its start. Reading them causes no graph break, and
 decisions on them are guards."""
 
 import copy
@@ -11,7 +11,7 @@ import cresset
 
 
 class State:
-    """What a program keeps: scalars of several kinds, two that share memory, plain Python."""
+    """The state of a program: scalars of several kinds, two scalars with shared memory, plain Python values."""
 
     def __init__(self, dtype=torch.float32):
         self.step = torch.tensor(1.0, dtype=dtype)
@@ -261,11 +261,11 @@ def test_in_one_piece(function, fullgraph):
         compiled(state, x)
     stats = cresset.stats()
     assert (stats["graph_breaks"], stats["eager_calls"], stats["native_stretches"]) == (0, 0, 0)
-    assert stats["graphs"] <= 3  # a number that a program looks at may be pinned once
+    assert stats["graphs"] <= 3  # a number read by the program may be specialized once
 
 
 def test_decisions_that_change_are_pieces():
-    """The first that goes otherwise is the last guard of its kind: each outcome has a piece then."""
+    """The first changed decision is the last guard of its kind: then each outcome has a graph segment."""
     cresset.reset()
 
     def many(s, x):
@@ -332,7 +332,7 @@ def test_steps_of_optimizers(kind, options, foreach):
 
 @pytest.fixture(params=[False, True], ids=["alone", "after_torch_compile"])
 def beside_torch_compile(request):
-    """torch.compile keeps methods of optimizers from itself when it is used first."""
+    """torch.compile excludes methods of optimizers at its first use."""
     if request.param:
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
 

@@ -1,4 +1,4 @@
-"""Passes through the same call one after the other: what eager's record lets go of, and what it does not."""
+"""Repeated backward passes through a call: the parts of the autograd graph that eager frees, and the parts it keeps."""
 
 import random
 
@@ -51,7 +51,7 @@ def assert_same(got, wanted):
 
 
 def compare(f, passes):
-    """passes(f, x): yields what each pass gives; under cresset as in eager."""
+    """passes(f, x): yields the result of each pass; the same under cresset and in eager mode."""
 
     def all_of(f):
         torch.manual_seed(0)
@@ -111,7 +111,7 @@ def test_what_may_be_passed_twice_is_what_holds_no_tensors(name):
 
 
 def random_function(rng):
-    """A few operators over what came before, some of them results."""
+    """A few operators on earlier values, some of them results."""
     steps = [(rng.choice("tsacpmkv"), rng.random(), rng.random()) for _ in range(rng.randint(2, 7))]
     shown = [rng.random() < 0.6 for _ in steps]
 
@@ -171,7 +171,7 @@ def test_a_subclass_keeps_its_way_to_gradients_where_the_caller_records_none():
     def f(x):
         with torch.enable_grad():
             loss = (x * w).pow(2).sum()
-            float(loss.detach().sum())  # ends the piece
+            float(loss.detach().sum())  # a graph break
             loss.backward()
         return loss.detach()
 
@@ -194,7 +194,7 @@ def test_a_leaf_of_a_subclass_is_the_leaf_behind_a_break():
         with torch.enable_grad():
             leaf = x.clone().requires_grad_()
             loss = (leaf * 3).pow(2).sum()
-            float(loss.detach())  # ends the piece
+            float(loss.detach())  # a graph break
         (of_leaf,) = torch.autograd.grad(loss, leaf)
         return of_leaf, leaf.is_leaf, type(leaf).__name__
 

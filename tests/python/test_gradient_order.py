@@ -1,4 +1,4 @@
-"""Hooks at leaves run in eager's order: that of optimizers which step as soon as a gradient is there, and of logs."""
+"""Hooks at leaves run in eager's order, as optimizers that step at each gradient need it, and logs."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_order_of_hooks_of_two_results(register):
 
 
 def test_optimizers_that_step_as_gradients_come():
-    """The sum of what was stepped so far decides on the step: another order gives other parameters."""
+    """The sum of earlier steps decides on the step: another order gives other parameters."""
 
     def trained(wrap):
         module, total = NETS["layers"](), [0.0]

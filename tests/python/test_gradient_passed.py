@@ -1,4 +1,5 @@
-"""Results that other results of a call were computed from: gradients with respect to them, hooks on them, kept gradients."""
+"""Results from which other results of a call were computed: gradients with respect to them, hooks on them, kept
+gradients."""
 
 from __future__ import annotations
 

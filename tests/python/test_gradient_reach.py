@@ -1,4 +1,5 @@
-"""Autograd goes where it would go without us: which leaves get a gradient, which hooks are called, what may run twice."""
+"""The reach of autograd is the same as in eager mode: leaves with a gradient, hooks that run, passes that may run
+twice."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import cresset
 
 
 class Heads(nn.Module):
-    """Results that share a trunk, and one that has nothing to do with it."""
+    """Results with a common trunk, and a result without it."""
 
     def __init__(self):
         super().__init__()
@@ -120,7 +121,7 @@ def test_gradients_of_chosen_leaves():
 
 
 def test_results_apart_are_differentiated_apart():
-    """Without retain_graph: the parts of a call's record that have nothing in common are let go of one by one."""
+    """Without retain_graph: independent parts of a call's autograd graph are freed separately."""
 
     def apart(x, y):
         return x.sin().sum(), y.cos().sum(), (x * y).sum()
@@ -163,7 +164,7 @@ def two_losses_of_one_call(wrap):
 
 
 def test_what_other_results_saved_may_be_written():
-    """An optimizer between two backward passes: only what the second one reads must be as it was."""
+    """An optimizer between two backward passes: only tensors read by the second pass must be unchanged."""
     got, expected = list(two_losses_of_one_call(cresset.compile)), list(two_losses_of_one_call(lambda f: f))
     for mine, its in zip(got, expected, strict=True):
         same(mine, its)
@@ -185,7 +186,7 @@ def test_retain_graph():
 
 
 def test_a_result_that_goes_on_through_another_call():
-    """Tangents arrive one after the other: one result is what another compiled call began with."""
+    """Gradients arrive in sequence: a result is the argument of another compiled call."""
     compiled, next_one = cresset.compile(two), cresset.compile(lambda t, u: (t * 2, u.sum()))
     for f, g in ((two, lambda t, u: (t * 2, u.sum())), (compiled, next_one)):
         x, y, z = (torch.linspace(0.1, 1, 3, requires_grad=True) for _ in range(3))

@@ -1,4 +1,4 @@
-"""Tensors that were there before a piece of a call, are written in place by it, and want gradients."""
+"""Tensors from before a graph segment of a call that are written in place in the segment, and need gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import cresset
 
 
 def brk(t):
-    """Ends a piece."""
+    """A graph break."""
     return t.sum().item()
 
 
@@ -189,7 +189,7 @@ PROGRAMS = [
     a_view_made_before, a_view_lives_on, several, unrecorded, detached, experts, experts_index,
     in_turn, used_later,
 ]  # fmt: skip
-# Those of which a part is done between pieces.
+# Programs with a part between two graph segments.
 OTHERS = [through_a_view_base_read, retained]
 
 
@@ -276,11 +276,11 @@ def test_mixture_of_experts():
     assert after["eager_calls"] == before["eager_calls"] and after["native_stretches"] == before["native_stretches"]
 
 
-# Errors are eager's, at the line where eager raises them, or in the backward pass.
+# Errors are eager's, at the line of eager's error, or in the backward pass.
 
 
 def same_error(f, *arguments):
-    """The texts of the errors, without what is said of where the forward pass was; None: there is none."""
+    """The messages of the errors, without the location of the forward pass; None: there is none."""
 
     def error(g):
         torch.manual_seed(0)
@@ -366,7 +366,7 @@ def test_hooks_of_what_was_before():
 
 
 class Memory(nn.Module):
-    """State that one step writes and the next one reads, with its gradients."""
+    """State written by a step and read by the next step, with its gradients."""
 
     def __init__(self):
         super().__init__()
@@ -423,7 +423,7 @@ def test_argument_of_the_caller():
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_saved_versions_of_the_first_call(inside):
-    """What a piece saves that a break ends is watched from the first call on."""
+    """Tensors saved by a graph segment before a graph break are watched from the first call on."""
 
     def f(w, x):
         h = x @ w
@@ -489,7 +489,7 @@ def test_views(f):
 
 
 def test_unrecorded_view_beside_its_base():
-    """Nothing flows through it."""
+    """No gradient flows through the view."""
 
     def f(w, x):
         h = x @ w
@@ -501,7 +501,7 @@ def test_unrecorded_view_beside_its_base():
 
 
 def test_sparse_embedding():
-    """Its gradient is autograd's to make; what is around it is compiled."""
+    """Autograd itself makes the sparse gradient; the code around it is compiled."""
 
     def make():
         torch.manual_seed(0)
@@ -525,7 +525,7 @@ def test_sparse_embedding():
 
 
 def test_view_of_an_argument_is_a_view_of_it():
-    """In the first call, too: what is written through it, the argument knows."""
+    """Also in the first call: a write through the view is visible in the argument."""
 
     def f(h):
         return h[1:]
@@ -544,7 +544,7 @@ def test_view_of_an_argument_is_a_view_of_it():
 
 
 def in_the_middle_of_no_grad(w, x):
-    """The piece begins where nothing is recorded."""
+    """The graph segment begins in a region without an autograd graph."""
     h = x @ w
     with torch.no_grad():
         brk(h)
@@ -590,7 +590,7 @@ def test_unrecorded_view_alone():
 
 
 def test_view_that_nobody_asks():
-    """Autograd refuses to say what became of it: to who asks, not to who hands it on."""
+    """Autograd refuses to use the view: a user of it raises, a function that only passes it on does not."""
 
     def f(w, x):
         h = x @ w
@@ -610,7 +610,7 @@ def test_view_that_nobody_asks():
 
 
 def test_running_statistics_are_no_new_version():
-    """As in eager: what an earlier pass saved of them may still be used, whoever made that pass and the next one."""
+    """As in eager: tensors saved by an earlier pass may still be used, whether either pass was eager or compiled."""
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 1), torch.nn.BatchNorm1d(3))
     twin = copy.deepcopy(module)
@@ -643,7 +643,7 @@ def test_what_is_written_otherwise_is_a_new_version():
 @pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("where", [0, (slice(None), 0), (..., slice(2, 4))], ids=["select", "column", "slice"])
 def test_view_of_a_product_is_written(size, where):
-    """What einsum gives is a view of a view turned round, and strides of dimensions of size 1 are like others'."""
+    """The result of einsum is a view of a transposed view; strides of dimensions of size 1 count as well."""
 
     def masked(q, k):
         scores = torch.einsum("blhd,bshd->blhs", (q, k)).transpose(1, 3)
@@ -679,7 +679,7 @@ def a_part(written):
 @pytest.mark.parametrize("dynamic", [None, False])
 @pytest.mark.parametrize("way", [all_of, again, a_part])
 def test_memory_with_gaps_is_written(way, dynamic):
-    """Autograd lays its gradients out as what was written, with gaps, and speaks of them by as_strided."""
+    """Autograd gives gradients the layout of the written tensor, with gaps, and uses as_strided for it."""
 
     def function(x):
         written = torch.empty_strided(x.size(), (20, 1))

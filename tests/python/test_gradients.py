@@ -1,4 +1,5 @@
-"""Gradients of what compiled calls return: equal to eager's, in one compilation, and with autograd's own rules kept."""
+"""Gradients of results of compiled calls: equal to eager's, in a single compilation, and with autograd's own rules
+kept."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def fresh(args):
 
 
 def weighed(outputs):
-    """A number that every element of every result takes part in differently."""
+    """A number in which every element of every result has its own weight."""
     parts = []
     for t in outputs:
         if isinstance(t, torch.Tensor) and t.requires_grad:
@@ -185,7 +186,7 @@ def test_activations_at_their_corners(activation, dtype):
     x.backward(g)
     y.backward(g)
     assert cresset.stats()["backward_graphs"] == 1
-    tolerance = {"rtol": 2e-2, "atol": 1e-2} if dtype == torch.bfloat16 else {}  # eager rounds what it saves
+    tolerance = {"rtol": 2e-2, "atol": 1e-2} if dtype == torch.bfloat16 else {}  # eager rounds saved tensors
     torch.testing.assert_close(b.grad, a.grad, equal_nan=True, **tolerance)
 
 
@@ -211,7 +212,7 @@ def test_training_follows_eager():
 
 
 def test_chained_calls_and_tied_weights():
-    """What one call returns is another one's argument, and both use one parameter."""
+    """The result of a call is the argument of another, and both use the same parameter."""
     torch.manual_seed(0)
     weight = nn.Parameter(torch.randn(4, 4))
     first, second = (lambda x: (x @ weight).tanh()), (lambda h: (h @ weight).sin())
@@ -254,7 +255,7 @@ def test_rules_of_autograd():
         x = want(3)
         y, z = f(x)
         assert not y.is_leaf and y.grad_fn is not None and y._version == 0
-        (g,) = torch.autograd.grad(y.sum(), x, retain_graph=True)  # nothing comes of z
+        (g,) = torch.autograd.grad(y.sum(), x, retain_graph=True)  # z contributes nothing
         torch.testing.assert_close(g, x.exp())
         y.sum().backward(retain_graph=True)
         z.sum().backward()
@@ -289,7 +290,7 @@ def test_what_was_saved_and_is_written_raises():
 
 
 def peak_of(call):
-    """Most bytes that torch's CPU allocator held at once during a call."""
+    """The peak of bytes in torch's CPU allocator during a call."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         call()
     events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
@@ -301,7 +302,7 @@ def peak_of(call):
 
 
 def test_what_was_saved_goes_while_the_backward_pass_runs():
-    """Gradients take the place of what was saved: not both at once."""
+    """Gradients reuse the memory of saved tensors: both are never held at once."""
     model = nn.Sequential(*[m for _ in range(8) for m in (nn.Linear(1024, 1024), nn.Tanh(), nn.LayerNorm(1024))])
     x = want(1024, 1024)
 
@@ -390,7 +391,7 @@ def test_with_and_without_gradients():
 
 
 def test_an_argument_that_is_written():
-    """Autograd's record of the argument itself changes: such calls stay eager's."""
+    """The autograd graph of the argument itself changes: such calls stay eager."""
 
     def f(x):
         x.mul_(2)
@@ -489,7 +490,7 @@ def distance(got, expected):
 
 
 def test_backward_code_is_generated_by_the_first_backward_pass():
-    """Several threads may ask for it at once; who asks for none pays for none."""
+    """Several threads may request it at once; a program without backward pass does not pay for it."""
     program = """
 import threading, torch, cresset
 f = cresset.compile(lambda x, w: torch.tanh(x @ w).softmax(-1) * w.sum())
@@ -547,7 +548,7 @@ def test_batch_norm_in_bfloat16(parameters):
 @pytest.mark.parametrize("front_end", ["trace", "evaluate"])
 @pytest.mark.parametrize("program", ["a view", "several", "a slice"])
 def test_the_operator_at_which_a_piece_ends(program, front_end):
-    """Autograd noted it with symbolic sizes; its derivative runs after the capture."""
+    """The autograd graph has it with symbolic sizes; its derivative runs after the capture."""
     programs = {
         "a view": lambda x: x.as_strided((x.shape[1], x.shape[0]), (1, x.shape[1])) * 2,
         "several": lambda x: x.as_strided((x.shape[0], x.shape[1]), (1, 1)).repeat(2, x.shape[0]),
@@ -607,7 +608,7 @@ def test_what_lies_outside_of_a_strided_view_gets_no_gradient(program, front_end
 
 @pytest.mark.parametrize("offset", [4, 5, None])
 def test_as_strided_of_an_argument_inside_its_storage(offset):
-    """An offset counts from the storage's start, which is not the argument's: autograd's formula needs to know both."""
+    """An offset counts from the start of the storage, not of the argument: autograd's formula needs both."""
 
     def function(x):
         return x.as_strided((2, 3), (3, 1), offset) * 2
@@ -639,7 +640,7 @@ BETWEEN = {
 
 @pytest.mark.parametrize("name", BETWEEN)
 def test_data_that_is_written_before_the_backward_pass(name):
-    """What eager does not save of the caller's is not read again, and what it saves must not have changed."""
+    """Caller's data that eager does not save is not read again, and data that eager saves must be unchanged."""
     function, found = BETWEEN[name], []
     buffer = torch.zeros(4, 4)
     for fn in (function, cresset.compile(function), cresset.compile(lambda w: function(buffer, w))):

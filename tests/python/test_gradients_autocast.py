@@ -1,8 +1,8 @@
-"""Backward passes and autocast: each backward operator has the dtypes of its own forward operator, and is cast for as
-autocast is where the pass is called.
+"""Backward passes and autocast: each backward operator has the dtypes of its own forward operator. Its inputs are cast
+by the autocast mode of the backward call.
 
-Programs are regions x operators x breaks x calls of the backward pass. An error of rounding tells which dtype something
-was computed in: gradients may be as far from eager mode's as those are from the gradients in float64.
+Programs are regions x operators x breaks x calls of the backward pass. The rounding error shows the dtype of a
+computation. Gradients may differ from eager mode's by as much as eager mode's differ from the gradients in float64.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Product(torch.autograd.Function):
 
 
 class CastProduct(torch.autograd.Function):
-    """Computes as its forward did, wherever the pass is called."""
+    """Computes in the dtype of its forward, wherever the pass is called."""
 
     @staticmethod
     @custom_fwd(device_type="cpu")
@@ -48,7 +48,7 @@ class CastProduct(torch.autograd.Function):
 
 
 class FullProduct(torch.autograd.Function):
-    """In float32 both ways."""
+    """Computes in float32 both ways."""
 
     @staticmethod
     @custom_fwd(device_type="cpu", cast_inputs=torch.float32)
@@ -222,7 +222,7 @@ def assert_as_eager(operator, regions, backward, broken, dtype=torch.float32):
             assert (g.dtype, g.shape) == (e.dtype, e.shape)
             size = t.abs().max().item() + 1e-6
             error = (e.double() - t).abs().max().item()
-            low = error > 1e-5 * size  # something was in 16 bits
+            low = error > 1e-5 * size  # some operator was in 16 bits
             assert (g.double() - e.double()).abs().max().item() <= 3 * error + size * (2e-2 if low else 5e-5)
 
 
@@ -236,7 +236,7 @@ def test_dtypes_of_backward_operators(name, where, backward, broken):
     assert_as_eager(OPERATORS[name], REGIONS[where], backward, broken)
 
 
-# ---- Functions that autograd's record calls: computed again, or written by users
+# ---- Functions called by the autograd graph: recomputed, or written by users
 
 
 def hooked(x, w):
@@ -256,7 +256,7 @@ def with_region_in_hook(x, w):
 
 
 def gradient_inside(x, w):
-    """A pass inside of the call is cast for as autocast is there."""
+    """A backward pass inside of the call uses the autocast mode there."""
     h = x.detach().requires_grad_()
     (g,) = torch.autograd.grad((h @ w).sin().sum(), h, create_graph=True)
     return g * x
@@ -316,8 +316,7 @@ def test_batched_passes(where, backward):
             assert e == g
 
 
-# ---- Forward passes that 16 bits hold exactly, and gradients that they do not: equal only if each is rounded where eager
-# mode rounds it.
+# Forward passes exact in 16 bits, and gradients that are not: equal only if each is rounded at eager mode's places.
 
 EXACT = ["linear", "matmul", "matmul_of_three", "bmm", "mv", "einsum", "conv1d", "conv2d", "mse_loss", "mse_loss_kept",
          "l1_loss", "embedding", "cat", "stack", "where", "index_put", "function", "cast_function", "full_function",

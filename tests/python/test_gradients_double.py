@@ -1,4 +1,4 @@
-"""Gradients of gradients through compiled calls, and pieces of calls (create_graph=True)."""
+"""Gradients of gradients through compiled calls, and through their graph segments (create_graph=True)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def network(outputs=1, dropout=0.0):
 
 
 class Broken(nn.Module):
-    """In two pieces."""
+    """A module with a graph break."""
 
     def __init__(self, outputs=1):
         super().__init__()
@@ -38,7 +38,7 @@ def penalty(critic, x):
 
 
 def compare(make, loss_of, compiled_of, calls=4, passes=None):
-    """Losses and gradients of two copies of a module, of which one is compiled."""
+    """Losses and gradients of two copies of a module; a single copy is compiled."""
     torch.manual_seed(0)
     model = make()
     other = copy.deepcopy(model)
@@ -128,7 +128,7 @@ def test_hessian_vector_product():
 
 
 def test_adapted_parameters():
-    """MAML: the second step's parameters come of the first one's gradients."""
+    """MAML: the parameters of the second step depend on the gradients of the first."""
 
     def loss_of(forward, m, x):
         p = dict(m.named_parameters())

@@ -1,5 +1,5 @@
-"""Backward passes of operators that are given tensors of several dtypes: kernels of the CPU make other dtypes than meta
-kernels say, and raise where those do not."""
+"""Backward passes of operators with tensors of several dtypes: CPU kernels return other dtypes than meta kernels, and
+raise where meta kernels do not."""
 
 from __future__ import annotations
 

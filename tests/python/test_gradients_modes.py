@@ -1,5 +1,6 @@
-"""Ways of differentiating (several passes at once, forward mode, passes that are differentiated again, functions that must
-not be, branches on data) through compiled calls, in one piece and in two, beside eager mode."""
+"""Modes of differentiation through compiled calls, in a single graph segment and in two, beside eager mode. Modes:
+several passes at once, forward mode, repeated differentiation, functions without second derivatives, branches on data.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +121,7 @@ def results(value):
 
 
 def outcome(run, f, *args):
-    """What a way of differentiating gives, or the type and the first line of the error."""
+    """The result of a mode of differentiation, or the type and the first line of the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -291,7 +292,7 @@ def forward_jacobian(f):
     return torch.func.jacfwd(lambda v: results(f(v, w))[-1])(x.detach())
 
 
-# ---- And passes that are differentiated again
+# ---- Passes that are differentiated again
 
 
 def twice(f):

@@ -1,4 +1,5 @@
-"""Gradients of every operator of torch's own table, compiled against eager: none wrong. What is not compiled is counted."""
+"""Gradients of every operator of torch's own table, compiled against eager: none wrong. Uncompiled operators are
+counted."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ LOSSES = {
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_derivatives_of_losses_are_kernels(name, reduction, dtype):
-    """They lie as eager's do: most row-major, whatever the arguments' strides."""
+    """The gradients have eager's layout: most are row-major, whatever the arguments' strides."""
     x, y = (torch.randn(9, 6).to(dtype).t() for _ in range(2))
     x[0, 0] = y[0, 0]
     x.requires_grad_()
@@ -96,4 +97,4 @@ def test_derivatives_of_losses_are_kernels(name, reduction, dtype):
     assert got.dtype == expected.dtype and got.stride() == expected.stride()
     bound = {torch.float64: 1e-12, torch.float32: 1e-5}.get(dtype, 3e-2)
     torch.testing.assert_close(got, expected, rtol=bound, atol=bound)
-    assert cresset.stats()["extern_calls"] == (name == "bce")  # which raises, forwards, for some data
+    assert cresset.stats()["extern_calls"] == (name == "bce")  # its forward raises for some data

@@ -1,4 +1,4 @@
-"""Gradients where a piece ends: in the middle of an operator, with results that lie in one memory."""
+"""Gradients across a graph break in the middle of an operator, with results in shared memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ACTIVATIONS = {
 
 
 def check(function, make, *, calls=(2, 5, 3, 1, 4), first=1):
-    """Results, gradients, memory that results share; no call is eager, and later calls run what the first ones made."""
+    """Checks results, gradients and shared memory of results. No call is eager, and later calls run the programs of the
+    first."""
     compiled, graphs = cresset.compile(function), []
     for size in calls:
         torch.manual_seed(size)
@@ -45,8 +46,7 @@ def check(function, make, *, calls=(2, 5, 3, 1, 4), first=1):
     assert graphs[-1] == graphs[first - 1], stats["recompiles"]
 
 
-# float() ends the piece inside of item(), where torch leaves autograd out; derivatives are often operators that
-# consist of others.
+# float() breaks the graph inside of item(), where torch leaves autograd out; derivatives are often composite operators.
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_a_piece_that_ends_inside_of_an_operator(name):
     def function(x):
@@ -89,11 +89,11 @@ def whole(x):
     return y.permute(1, 0, 2), y[:, 1:, 2:], y
 
 
-# A product of three dimensions lies in the memory of one of two, which autograd knows nothing of.
+# A product of three dimensions shares memory with a product of two, unknown to autograd.
 @pytest.mark.parametrize("function", [heads, halves, one_of_another, written_after, whole])
 def test_views_of_a_product(function):
-    # A write to one of two inputs in one memory is done between two pieces: what comes before it has only a float to
-    # hand on, which the next call finds to vary.
+    # A write to either of two inputs in shared memory runs between two graph segments. The segment before it passes on
+    # only a float, which varies in the next call.
     check(function, lambda n: torch.randn(n, 4, 4), first=2 if function is written_after else 1)
 
 
@@ -110,7 +110,7 @@ def test_a_loss_over_sequences(reads):
 
 
 def test_results_whose_graph_the_call_frees():
-    """torch.autograd.grad() frees it: the piece ends there from the second call on, as the loss lives on."""
+    """torch.autograd.grad() frees it: from the second call on, it is a graph break, as the loss lives on."""
     w = nn.Parameter(torch.randn(4, 4))
 
     def step(x):

@@ -1,4 +1,4 @@
-"""Functions of Python's in autograd's record: custom functions, hooks, checkpoints; and the state of random numbers."""
+"""Python functions in the autograd graph: custom functions, hooks, checkpoints; and the state of random numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 import cresset
 
-torch.manual_seed(0)  # the weights below: norms of three numbers of which some are nearly alike magnify rounding
+torch.manual_seed(0)  # for the weights below: norms of three nearly equal numbers magnify rounding
 
 
 class Cube(Function):
@@ -340,7 +340,7 @@ WHOLE = {
 
 
 def outcomes(f, parameters=(), sizes=(4, 4, 5, 7), seen=None):
-    """What five calls give: results, gradients, the next random number; or exceptions."""
+    """The outcomes of five calls: results, gradients, the next random number; or exceptions."""
     out = []
     for i, n in enumerate(sizes):
         torch.manual_seed(i)
@@ -483,7 +483,8 @@ def test_what_may_not_be_done_ahead_of_time_is_left_to_autograd(name, capsys):
     assert_same(runs[0][0], runs[1][0])
     assert runs[0][1] == runs[1][1]
     stats = cresset.stats()
-    assert (stats["graphs"] > 0) == (name != "argument_written_after")  # with a piece's end before what autograd calls
+    # with a graph break before functions called by autograd
+    assert (stats["graphs"] > 0) == (name != "argument_written_after")
     assert any(reason in why for why in stats["graph_break_reasons"]), stats["graph_break_reasons"]
 
 
@@ -527,7 +528,7 @@ def test_break_between_custom_functions():
 
 
 def test_checkpoints_save_memory():
-    """Of a compiled checkpoint what its function was given is kept, and nothing of what it computes."""
+    """A compiled checkpoint keeps the arguments of its function, and none of its intermediate values."""
     layers = nn.ModuleList(Block(64, 0.0) for _ in range(6))
 
     def plain(x):
@@ -582,7 +583,7 @@ def _saved_alone(ctx, inputs, output):
 
 @pytest.mark.parametrize("context", ["with attributes", "without"])
 def test_derivatives_that_are_registered_for_an_operator(context):
-    """torch's own wrapping of them sets needs_input_grad of the context, and sets it back."""
+    """torch's own wrapper sets needs_input_grad of the context, and resets it."""
 
     def derivative(ctx, g):
         x, w = ctx.saved_tensors
@@ -652,7 +653,7 @@ def class_of_the_call(x):
 
 @pytest.mark.parametrize("program", [list_of_the_call, dictionary_of_the_call, set_of_the_call, class_of_the_call])
 def test_what_the_backward_pass_changes_of_the_calls_own(program):
-    """It has not happened when the call is over, also in the call that was captured, and happens once afterwards."""
+    """The change has not happened at the end of the call, even of the captured call, and happens once afterwards."""
     compiled = cresset.compile(program)
     for rows in (2, 3, 4):
         told = []
@@ -676,7 +677,7 @@ def _unpack_counting(x):
 
 @pytest.mark.parametrize("kind", ["cell", "global", "attribute", "list"])
 def test_hooks_of_saved_tensors_do_what_they_do_in_the_backward_pass(kind):
-    """What they change was there before the call, where nothing but autograd leads to it."""
+    """They change objects from before the call, which only autograd refers to."""
 
     def steps(wrap):
         count = 0
@@ -715,7 +716,7 @@ def test_hooks_of_saved_tensors_do_what_they_do_in_the_backward_pass(kind):
     torch.testing.assert_close(gradient, expected_gradient)
 
 
-SEEN_THROUGH = torch.library.Library("cresset_seen_through", "DEF")  # it lives as long as this object
+SEEN_THROUGH = torch.library.Library("cresset_seen_through", "DEF")  # keeps the operators alive
 SEEN_THROUGH.define("tripled(Tensor x) -> Tensor")
 SEEN_THROUGH.define("summed(Tensor[] xs) -> Tensor")
 SEEN_THROUGH.impl("tripled", lambda x: 3 * x, "CPU")
@@ -726,7 +727,8 @@ for _name, _made in (("tripled", lambda x: torch.empty_like(x)), ("summed", lamb
 
 @pytest.mark.filterwarnings("ignore:cresset_seen_through.*an autograd kernel was not registered")
 def test_operators_without_a_kernel_of_autograds():
-    """Eager mode records what their kernels call; without gradients they are part of the program."""
+    """Eager mode records the operators called in their kernels; without gradients, these operators are part of the
+    program."""
     operators = torch.ops.cresset_seen_through
 
     def function(x, y):

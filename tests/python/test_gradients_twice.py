@@ -1,7 +1,9 @@
-"""Gradients of gradients through compiled calls where autograd's record holds more than operators: hooks on tensors and
-nodes, custom functions, checkpoints of either kind, parts under no_grad(), and what `x.data` shares. Modules of many
-kinds, times what is around them, beside eager mode. Those that were refused too: formulas that autograd has in another
-form where they are recorded themselves."""
+"""Gradients of gradients through compiled calls where the autograd graph has more nodes than operators.
+
+These are hooks on tensors and nodes, custom functions, checkpoints of either kind, regions under no_grad(), and memory
+shared by `x.data`. Modules of many kinds, times code around them, beside eager mode. Formulas that autograd replaces
+under create_graph are included, which were refused before.
+"""
 
 from __future__ import annotations
 
@@ -225,7 +227,7 @@ def observed(f, parameters, call):
     return [g.detach() if g is not None else None for g in first], zeros
 
 
-# Not compared: refused, or other numbers.
+# Not compared: refused, or different numbers.
 LEFT = {
     "attention-hook_of_its_tensor",
     "batch_norm-hook_of_its_tensor",

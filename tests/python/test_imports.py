@@ -1,4 +1,4 @@
-"""What the package imports, and when: the first call of a process waits for nothing that its program does not use."""
+"""Imports of the package, and their time: a process's first call imports nothing beyond its program's needs."""
 
 import ctypes
 import subprocess
@@ -11,7 +11,7 @@ import cresset
 
 
 def run(program: str) -> str:
-    """What a program prints in a process of its own."""
+    """The output of a program in a new process."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -37,7 +37,7 @@ print(*sorted(set(sys.modules) - before))
 
 
 def test_the_module_exports_its_entry_alone():
-    """What its static libraries bring is its own: nothing to look up at import, no table between a call and its callee."""
+    """Symbols of its static libraries are local: no look-up at import, no table between a call and its callee."""
     module = ctypes.CDLL(cresset._C.__file__)
     assert hasattr(module, "PyInit__C")
     assert not hasattr(module, "LLVMInitializeX86Target") and not hasattr(module, "_ZTVN4llvm6ModuleE")
@@ -45,7 +45,7 @@ def test_the_module_exports_its_entry_alone():
 
 
 def faults_of_a_capture(count):
-    """Page faults of capturing a function that reads this many names of its module."""
+    """Page faults while capturing a function that reads this many names of its module."""
     names = [f"v{i}" for i in range(count)]
     program = f"""
 import gc, resource, torch, cresset
@@ -70,13 +70,13 @@ print(min(faults))
 
 
 def test_what_names_are_kept_in_is_there_with_the_import():
-    """Its pages would each be two faults of the first capture. How many that has besides is the machine's matter."""
+    """Each page would cost two faults in the first capture. Further faults of the capture depend on the machine."""
     few, many = (min(faults_of_a_capture(count) for _ in range(3)) for count in (4, 400))
     assert many - few < 10
 
 
 def test_padding_by_sizes_takes_no_form():
-    """Its C code takes them; a form would cost a capture more than the operator itself."""
+    """Its C code accepts sizes; a decomposition would cost a capture more than the operator itself."""
     program = """
 import sys, torch, cresset
 f = cresset.compile(lambda x: torch.nn.functional.pad(x, (1, x.shape[0])) + torch.constant_pad_nd(x, (x.shape[0], 1), 2.0))
@@ -128,7 +128,7 @@ print(*sorted(map(repr, found ^ said)), len(found) > 150)
 
 @pytest.mark.parametrize("within", [False, True], ids=["before", "within"])
 def test_a_library_that_is_imported_later_is_called_as_a_whole(within):
-    """statistics adds fractions in loops over bits: evaluated, it would be pieces without end."""
+    """statistics adds fractions in loops over bits: evaluated, it would be an endless number of graph segments."""
     program = f"""
 import torch, cresset
 def first(x): return x + 1
@@ -147,7 +147,7 @@ print(any("statistics.pstdev: it adds fractions" in reason for reason in map(str
 
 
 def test_functions_that_say_they_are_of_a_library():
-    """What marks a library's functions asks for the name alone, which anything may stand for."""
+    """The marks for a library's functions check the name alone, which any function may have."""
 
     def mean(x):
         return x + 1

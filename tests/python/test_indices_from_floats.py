@@ -1,4 +1,4 @@
-"""Indices that are computed from floats, where what is indexed is computed by a kernel that may be merged with it."""
+"""Indices computed from floats into a computed tensor, whose kernel may be fused with the indexing."""
 
 from __future__ import annotations
 

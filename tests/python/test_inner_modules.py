@@ -1,4 +1,4 @@
-"""Modules that are called where a compiled function runs natively, which no program can be made of."""
+"""Modules called in eager fallbacks, in code without any possible program."""
 
 import gc
 import traceback
@@ -12,7 +12,7 @@ import cresset
 
 
 class Bar:
-    """As progress bars are: nothing may hold on to it, so what is made of the call ends where it lives."""
+    """Like a progress bar: no other object may hold it, so the call's graph segment ends during its life."""
 
     def __init__(self, items):
         self.items = items
@@ -74,7 +74,8 @@ def test_the_model_of_a_loop_that_runs_natively_is_compiled():
             torch.testing.assert_close(compiled(model, items), loop(model, items))
     stats = cresset.stats()
     assert stats["native_stretches"] + stats["eager_calls"] == 3
-    # The first call of the loop captures the model's first, meets it again behind the break, and compiles it then.
+    # The loop's first call captures the model's first call, meets the model again after the break, and compiles it
+    # then.
     assert stats["calls"] == 3 + (len(items) - 2) + 2 * len(items)
     assert stats["recompiles"] == []
 

@@ -1,5 +1,5 @@
-"""What fused kernels do their own way, at the sizes where it differs: places of the greatest, indices that stand still,
-sines of large numbers, rows that are gathered, blocks of dimensions."""
+"""Special code in fused kernels, at the sizes of the special cases: positions of maxima, constant indices, sines of
+large numbers, gathered rows, blocks of dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INF, NAN = float("inf"), float("nan")
 
 
 def rows_with(length: int, *specials: float) -> torch.Tensor:
-    """Ties in each row, and each of the specials alone, twice, and everywhere."""
+    """Ties in each row, and each of the special values alone, twice, and everywhere."""
     x = torch.randint(-3, 4, (40, length)).float()
     for k, special in enumerate(specials):
         x[3 * k, length // 2] = special
@@ -31,7 +31,7 @@ def test_the_first_place_of_the_greatest(dtype):
         x = rows_with(length, INF, -INF, NAN) if dtype.is_floating_point else rows_with(length).abs()
         x = x.to(dtype)
         eager = [t for t in function(x)]
-        if not dtype.is_floating_point:  # which of equal ones max and min name is not said, but of floats' NaN
+        if not dtype.is_floating_point:  # max and min may return any of equal positions, except for NaN of floats
             eager[3], eager[5] = x.argmax(-1), x.argmin(0)
         assert_same(compiled(x), tuple(eager))
     assert cresset.stats()["eager_calls"] == 0
@@ -48,7 +48,7 @@ GRIDS = {
 @pytest.mark.parametrize("name", GRIDS)
 @torch.no_grad()
 def test_grids_of_indices(name):
-    """One index stands still along the rows of the result, the other along its columns."""
+    """An index is constant along the rows of the result, the other along its columns."""
     function = GRIDS[name]
     compiled = cresset.compile(function)
     x = torch.randn(6, 6, 6)
@@ -90,7 +90,7 @@ def test_rows_that_are_gathered_are_normalized():
 
 
 def test_blocks_of_a_dimension_are_whole():
-    """The number of elements tells so too, but of all dimensions together; without any element nothing is told."""
+    """The number of elements shows it too, but for all dimensions together; without any element it shows nothing."""
     function = lambda x: x.view(x.shape[0], x.shape[1] // 4, 4, x.shape[2] // 2, 2).transpose(2, 3) * 2  # noqa: E731
     compiled = cresset.compile(function)
     with torch.no_grad():
@@ -102,7 +102,7 @@ def test_blocks_of_a_dimension_are_whole():
 
 
 def bits_equal(got: torch.Tensor, expected: torch.Tensor) -> None:
-    """Bit by bit, but for which NaN it is."""
+    """Equal bit by bit, except for the bits of NaN."""
     nan = expected.isnan()
     assert torch.equal(got.isnan(), nan)
     assert torch.equal(got.view(torch.int16)[~nan], expected.view(torch.int16)[~nan])
@@ -110,7 +110,7 @@ def bits_equal(got: torch.Tensor, expected: torch.Tensor) -> None:
 
 @torch.no_grad()
 def test_bf16_is_rounded_as_eager_rounds():
-    """Whatever the bits: subnormal numbers, ties, what becomes infinite, NaN; and rounded in the middle of a kernel."""
+    """All kinds of bits: subnormal numbers, ties, overflow to infinity, NaN; also rounded in the middle of a kernel."""
     compiled = cresset.compile(lambda x: (x.bfloat16(), x.bfloat16().float().floor().bfloat16()))
     bits = torch.randint(-(2**31), 2**31, (100_003,), dtype=torch.int64).to(torch.int32)
     small = torch.randint(0, 2**23, (1000,), dtype=torch.int64).to(torch.int32)

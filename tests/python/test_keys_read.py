@@ -1,4 +1,5 @@
-"""Programs that read few or many keys of objects, once or several times: one fact a key, each of which is held to."""
+"""Programs that read few or many keys of objects, once or several times: a guard for each key, and each guard is
+checked."""
 
 import collections
 import itertools
@@ -85,7 +86,7 @@ def test_items_of_a_dictionary(count):
     assert all(map(torch.equal, run(cresset.compile), run(lambda f: f)))
 
 
-# The same names in dictionaries that were filled in other orders; some are gone, and come back.
+# The same names in dictionaries with other insertion orders; some names are deleted, and added again.
 @pytest.mark.parametrize("through_dict", [False, True])
 def test_names_at_other_places(through_dict):
     class Held:
@@ -118,7 +119,7 @@ def test_names_at_other_places(through_dict):
     assert all(map(torch.equal, run(cresset.compile), run(lambda f: f)))
 
 
-# More pairs of a class and a name than are remembered side by side.
+# More pairs of a class and a name than the cache remembers.
 def test_many_names_of_many_classes():
     classes = [type(f"C{i}", (), {f"n{j}": i * j for j in range(24)}) for i in range(24)]
     objects = [c() for c in classes]
@@ -131,7 +132,7 @@ def test_many_names_of_many_classes():
         assert torch.equal(compiled(X), function(X))
 
 
-# The parts of modules are looked for where those of the last one were.
+# Submodules are searched first at the position of the previous module's.
 def test_parts_of_modules_in_other_orders():
     class Layer(torch.nn.Module):
         def __init__(self, order):
@@ -198,7 +199,7 @@ def moved(kind, key, nested):
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("kind", [collections.OrderedDict, Kept])
 def test_the_order_of_an_ordered_dictionary(kind, nested):
-    """It is not the one of its entries' table once an entry was moved."""
+    """It differs from the order of the table of entries after an entry was moved."""
 
     def read(given, x):
         return [(k, v + x) for k, v in (given["inner"] if nested else given).items()]
@@ -250,7 +251,7 @@ def pop_each(cache, key):
 @pytest.mark.parametrize("end", [forget_all, delete_each, pop_each])
 @pytest.mark.parametrize("kind", KEYS)
 def test_equal_keys_that_the_call_makes_are_one(kind, end):
-    """A cache that lives as long as the call: what the call put there is no state that later calls are held to."""
+    """A cache with the lifetime of the call: entries from the call are no state in guards of later calls."""
     key, cache = KEYS[kind], {}
 
     def cached(x, a):

@@ -1,5 +1,5 @@
-"""Programs that compute with arrays of numpy, beside eager: values, dtypes, order in memory, which arrays and tensors
-share memory, and that no call's arrays are another one's."""
+"""Programs with arrays of numpy, beside eager: values, dtypes, order in memory, and shared memory between arrays and
+tensors. Arrays of different calls are distinct."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def equal(a, b):
 
 
 def memory_of(result):
-    """All arrays in it, and those that its tensors have."""
+    """All arrays in the result, and the arrays of its tensors."""
     if isinstance(result, np.ndarray):
         return [result]
     if isinstance(result, torch.Tensor):
@@ -75,7 +75,7 @@ def test_others_end_the_piece(name):
 
 
 def test_one_program_for_all_sizes():
-    """An array that depends on a size is none that a program is for."""
+    """No program is specialized to an array with a size in it."""
     cresset.reset()
     compiled = cresset.compile(ENDED["of_shapes"])
     for n in (4, 5, 3, 7, 2):
@@ -85,7 +85,7 @@ def test_one_program_for_all_sizes():
 
 
 def test_arrays_of_state_are_not_known():
-    """Later calls find another one there, or the same one written to."""
+    """Later calls find another array there, or the same array with new contents."""
 
     class Module(torch.nn.Module):
         def __init__(self):

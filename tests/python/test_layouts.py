@@ -1,5 +1,5 @@
-"""Operators whose results lie as ATen's kernels choose: of images with channels last, of dimensions in other orders, of
-size 1."""
+"""Operators whose result layout depends on ATen's kernels: for images with channels last, permuted dimensions, and
+dimensions of size 1."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def split_memory(image):
 @pytest.mark.parametrize("dynamic", [None, False])
 @torch.no_grad()
 def test_storage_that_is_spoken_of_lies_as_eagers(view, dynamic):
-    """Behind convolutions, which are computed with channels last where nobody sees it."""
+    """After convolutions, whose internal layout is channels last."""
     torch.manual_seed(0)
     first, second = nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(8, 6, 1)
 

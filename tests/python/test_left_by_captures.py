@@ -1,5 +1,5 @@
-"""What a capture leaves behind in the caller's tensors, however it ends: values, versions, sizes, histories and gradients
-are eager mode's, in the call that is captured and in the next one. Arguments of every kind, times writes, times ends."""
+"""The caller's tensors after a capture, however it ends: values, versions, sizes, histories and gradients are eager
+mode's, in the captured call and in the next call. Arguments of every kind, times writes, times ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def of_leaf(make):
     return leaf, make(leaf)
 
 
-# The leaf, and what the function is given.
+# The leaf, and the function's argument.
 ARGUMENTS = {
     "plain": lambda: (lambda b: (b, b))(base()),
     "part_of_plain": lambda: (lambda b: (b, b[1:]))(base()),

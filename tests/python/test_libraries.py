@@ -1,5 +1,5 @@
-"""Operators of other libraries, first touched in a compiled call: torch binds them to Python at that moment, in caches of
-its own, which are no writes of the program's."""
+"""Operators of other libraries, first used in a compiled call: torch binds them to Python at this moment, in internal
+caches. The bindings are no writes of the program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _names = itertools.count()
 
 
 class Library:
-    """A library of operators that nobody has touched yet."""
+    """A library of operators before any use."""
 
     def __init__(self):
         self.name = f"cresset_test_{next(_names)}"
@@ -31,7 +31,7 @@ class Library:
         return self
 
     def python(self, name, function, fake=None, mutates=(), backward=None):
-        """By the decorator."""
+        """Defines the operator by the decorator."""
         made = torch.library.custom_op(f"{self.name}::{name}", function, mutates_args=mutates)
         if fake is not None:
             made.register_fake(fake)
@@ -136,7 +136,7 @@ def of_bounded_sizes_that_data_gives(library):
     library.define("kept_twice(Tensor x) -> (Tensor, Tensor)", kernel, fake)
 
 
-# What is defined, and a program of it. `library` finds operators as programs do, by torch.ops.
+# The definition, and a program with it. `library` finds operators as programs do, by torch.ops.
 PROGRAMS = {
     "packet": (doubled, lambda library, x: library.double(x) + 1),
     "overload": (doubled, lambda library, x: library.double.default(x + 1)),
@@ -154,7 +154,7 @@ PROGRAMS = {
     "of a list with a size": (of_lists, lambda library, x: library.parts(x * 2, x.shape[0] - 1)[1] + 1),
     "composite": (composite, lambda library, x: library.twice_sin(x) + 1),
 }
-# Those that a piece ends at: right without fullgraph.
+# Operators with a graph break: right without fullgraph.
 BREAKS = {
     "that writes": (that_writes, lambda library, x: (y := x * 2, library.add_one_(y), y + 1)[2]),
     "that writes an argument": (that_writes, lambda library, x: (library.add_one_(x), x * 2)[1]),
@@ -206,7 +206,7 @@ def test_first_touched_in_a_compiled_call(name, fullgraph):
 
 @pytest.mark.parametrize("name", [*BREAKS, *SIZES])
 def test_right_in_pieces(name):
-    """And no call runs eagerly but the first, which finds out where a piece can end."""
+    """Only the first call runs eagerly, to find the possible places of graph breaks."""
     row, eager = {**BREAKS, **SIZES}[name], []
     for got, expected in zip(observed(row, {}), observed(row, None)):
         same_structure(got, expected)

@@ -1,4 +1,4 @@
-"""Objects that calls were given die when the program lets go of them: nothing but a compiled function holds on to them."""
+"""Objects from calls die when the program drops them: a compiled function holds no references to them."""
 
 from __future__ import annotations
 

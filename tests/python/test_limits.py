@@ -1,4 +1,4 @@
-"""How many variants are kept, which one goes and what is said of it; threads; what is released with a function."""
+"""The number of cache entries, their eviction and its message; threads; objects released with a function."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def variants(compiled):
 def test_least_used_goes(grad):
     box = types.SimpleNamespace(value="")  # a str: an int would become a symbol
     compiled = cresset.compile(lambda t: t * len(box.value), options={**EVALUATE, "entry_limit": 3})
-    calls = [0, 1, 2, 0, 3, 0, 1, 2]  # 1 goes for 3, 2 for 1, 3 for 2
+    calls = [0, 1, 2, 0, 3, 0, 1, 2]  # 3 evicts 1, 1 evicts 2, 2 evicts 3
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for value in calls:
@@ -48,7 +48,7 @@ def test_least_used_goes(grad):
 
 
 def test_texts_of_guards_are_not_made_by_the_program():
-    """Nor are they made where nobody asks: a call looks at variants that others take."""
+    """No string is made without a reader either: a call compares cache entries that other calls use."""
     asked = []
 
     class Loud:
@@ -130,7 +130,7 @@ class Scaled:
 
 
 def test_pieces_are_found_among_many():
-    """What a call makes anew, objects and numbers, keeps no piece from being found at once."""
+    """New objects and numbers of a call do not keep its graph segment from being found at once."""
 
     def f(t, names):
         for i, name in enumerate(names):
@@ -140,7 +140,7 @@ def test_pieces_are_found_among_many():
         return t
 
     compiled = cresset.compile(f, options=EVALUATE)
-    names = ["a" * i for i in range(12)]  # each a successor of the same point
+    names = ["a" * i for i in range(12)]  # each a resume entry of the same resume point
     for _ in range(3):
         assert torch.equal(compiled(x(), names), f(x(), names))
     before = cresset.stats()
@@ -172,9 +172,9 @@ def per_call(compiled, calls, rounds=7):
 
 @pytest.mark.parametrize("kind", ["sizes", "numbers", "instances"])
 def test_many_entries_are_found_quickly(kind):
-    """100 entries cost at most three times what one costs."""
+    """100 entries cost at most three times the time of a single entry."""
     if kind == "instances":
-        things = [torch.nn.Module() for _ in range(100)]  # other objects would share one
+        things = [torch.nn.Module() for _ in range(100)]  # objects of any other class would share an entry
         for thing in things:
             thing.value = 1
         calls = [(torch.ones(4), thing) for thing in things]
@@ -243,7 +243,7 @@ def test_threads_one_function():
 
 @pytest.mark.parametrize("breaks", [False, True])
 def test_threads_that_change_what_they_share(breaks):
-    """What one call has read is what it changes: no call's change is lost."""
+    """A call changes the objects it has read: no call's change is lost."""
 
     class Counts(Net):
         def __init__(self):
@@ -316,7 +316,7 @@ def test_threads_many_functions_one_model():
 
 
 def test_threads_one_tensor():
-    """Every thread captures on the same tensor at once, others use it eagerly meanwhile."""
+    """Every thread captures on the same tensor at once, and other threads use it eagerly at the same time."""
     shared = x(0, 5, 8)
     model = Net()
     with torch.no_grad():
@@ -359,7 +359,7 @@ def test_threads_use_natively_what_others_capture():
 
 @pytest.mark.parametrize("one_function", [True, False])
 def test_threads_that_compile_the_same_parameters(one_function):
-    """One captures, the others wait for it: nothing runs eagerly, and one function is captured once."""
+    """A single thread captures, the other threads wait for it: no call is eager, and a function is captured once."""
     shared, model = x(0, 5, 8), Net()
     cresset.reset()
     compiled = cresset.compile(model, options=EVALUATE)
@@ -457,7 +457,7 @@ def test_a_capture_does_not_show_in_other_threads():
     assert seen == {(False, range, 2)}
 
 
-# ------------------------------------------------------------------------------------------------- what is released
+# ------------------------------------------------------------------------------------------------- released objects
 
 
 def collected(*references):
@@ -476,7 +476,7 @@ class Boom(Exception):
 
 
 def leak_case(name):
-    """(compiled function, its arguments, what must go with it)"""
+    """(compiled function, its arguments, objects released with it)"""
     model, box = Net(), World(2)
     held = [model, box, model.layers[0].weight]
 
@@ -516,7 +516,7 @@ def test_released_with_the_function(name, grad):
 
 
 def step_of(name):
-    """A function that is given a model, and is compiled once for many."""
+    """A function of a model, compiled once for many models."""
 
     def calls(model, t):
         return model(t)
@@ -549,7 +549,7 @@ def test_models_that_are_gone_are_not_kept(name, grad):
     graphs = cresset.stats()["graphs"]
     del model, models
     assert collected(*references) == []
-    compiled(lives, x(0, 4, 8))  # whose variants stay
+    compiled(lives, x(0, 4, 8))  # its cache entries stay
     assert cresset.stats()["graphs"] == graphs
 
 
@@ -618,7 +618,7 @@ def test_calls_that_no_other_is_like_are_not_compiled_for_ever():
     assert cresset.stats()["eager_calls"] == 300 - cresset.stats()["graphs"]
     said = [str(w.message) for w in caught if "compiled anew" in str(w.message)]
     assert len(said) == 1 and "args[0]: expected" in said[0], said
-    for _ in range(8):  # what was compiled serves as ever
+    for _ in range(8):  # the compiled programs are still used
         f({"k127": torch.ones(2)})
     assert cresset.stats()["graphs"] <= 131
 

@@ -26,7 +26,7 @@ PROGRAMS = {}
 
 
 def program(*calls):
-    """Of a function, with the arguments of its calls."""
+    """A program from a function, with the arguments of its calls."""
 
     def add(f):
         PROGRAMS[f.__name__] = (f, list(calls[0]))
@@ -219,7 +219,7 @@ def test_loops_are_bounded(name):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_sizes_that_come_again_are_compiled(name):
-    """Over and over: what was left to eager mode before is compiled in the end."""
+    """Sizes that repeat: calls left to eager mode before are compiled in the end."""
     f, calls = PROGRAMS[name]
     g = cresset.compile(f)
     eager = 0

@@ -1,4 +1,4 @@
-"""Functions of many pieces: timed beside eager, which runs them where it is faster; and lists that loops look into."""
+"""Functions of many graph segments: timed beside eager mode, which runs faster segments; and lists read in loops."""
 
 import warnings
 
@@ -16,7 +16,7 @@ def calls(function, count):
 
 
 def many_breaks(parts, log):
-    """Each piece is handed all parts, and does next to nothing."""
+    """Each graph segment gets all values, and computes next to nothing."""
 
     def function(step):
         total = 0.0
@@ -68,7 +68,7 @@ def test_what_is_raised_in_the_calls_that_are_timed():
 
 
 def test_a_loop_over_a_history_that_grows_and_ends_growing():
-    """No piece ends at each item: a program for each length, as long as there are few."""
+    """No graph break at each item: a program for each length, as long as there are few."""
 
     def make():
         history = []

@@ -1,4 +1,4 @@
-"""Bytes that a call holds at its fullest."""
+"""The peak of bytes held by a call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def peak(call) -> int:
 
 @torch.no_grad()
 def test_a_piece_lets_go_of_what_the_one_before_it_made():
-    """Products in a row behind a break: the first one's argument is not needed any more when the last one is made."""
+    """Products in a chain after a graph break: the argument of the first is not needed any more at the last."""
     weight = torch.randn(WIDTH, WIDTH) / WIDTH**0.5
 
     def function(x):
@@ -36,7 +36,7 @@ def test_a_piece_lets_go_of_what_the_one_before_it_made():
         return x
 
     compiled, x = cresset.compile(function), torch.randn(ROWS, WIDTH)
-    for _ in range(8):  # of which some choose a library
+    for _ in range(8):  # some calls choose a library
         got = compiled(x)
     torch.testing.assert_close(got, function(x))
     assert cresset.stats()["eager_calls"] == 0
@@ -45,7 +45,7 @@ def test_a_piece_lets_go_of_what_the_one_before_it_made():
 
 @torch.no_grad()
 def test_what_lives_on_is_not_let_go_of():
-    """Results that are what the piece was handed, or views of it; what containers and earlier variables hold."""
+    """Results that are arguments of the graph segment, or views of them; objects in containers and old variables."""
 
     def function(x, keep):
         y, z = x + 1, x + 2
@@ -67,7 +67,7 @@ def test_what_lives_on_is_not_let_go_of():
 
 @torch.no_grad()
 def test_a_write_is_done_as_soon_as_it_can_be():
-    """What is written in place, and what it held before, is not needed any more when later products are made."""
+    """The written tensor and its old contents are not needed any more when later products are made."""
     weight = torch.randn(WIDTH, WIDTH) / WIDTH**0.5
 
     def function(x):
@@ -90,7 +90,7 @@ def test_a_write_is_done_as_soon_as_it_can_be():
 
 @torch.no_grad()
 def test_writes_are_seen_by_whoever_holds_the_tensor():
-    """Early or late: readers before the write, results after it, other holders, an operator that raises behind it."""
+    """Early or late: readers before the write, results after it, other owners, a raising operator after it."""
 
     def function(x, keep, i):
         y, z, w = x + 1, x + 2, x + 3
@@ -128,7 +128,7 @@ def test_writes_are_seen_by_whoever_holds_the_tensor():
 
 
 def test_what_a_library_needs_lies_in_an_output_that_is_there():
-    """The convolution's columns find room in the memory of what the second product gives, which is freed after each call."""
+    """The columns of the convolution use the memory of the second product's result, which is freed after each call."""
 
     class Attention(torch.nn.Module):
         def __init__(self):
@@ -152,7 +152,7 @@ def test_what_a_library_needs_lies_in_an_output_that_is_there():
 
 @torch.no_grad()
 def test_a_batch_of_matrices_is_not_copied_all_at_once():
-    """Whichever library wins: it copies views that it cannot read a part of the batch at a time."""
+    """For every library: views that it cannot read are copied in parts of the batch."""
     batch, rows, inner, columns = 96, 128, 384, 64
 
     def function(a, b):
@@ -161,7 +161,7 @@ def test_a_batch_of_matrices_is_not_copied_all_at_once():
     compiled = cresset.compile(function)
     for _ in range(2):
         a, b = torch.randn(batch, rows, inner + rows), torch.randn(batch, inner, columns)
-        for _ in range(10):  # of which some choose a library
+        for _ in range(10):  # some calls choose a library
             got = compiled(a, b)
         torch.testing.assert_close(got, function(a, b), rtol=1e-4, atol=1e-3)
         assert peak(lambda a=a, b=b: compiled(a, b)) < 1.6 * 4 * batch * rows * columns

@@ -12,7 +12,7 @@ from models import MODELS, REAL, TINY, Model, seeded_call
 import cresset
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-# Below this error (relative to the output's magnitude) nobody asks which side is off.
+# Below this error (relative to the output's magnitude) the sides count as equal.
 FLOOR = {torch.float32: 1e-4, torch.bfloat16: 1e-2}
 REAL_IN_FULL = ["bert", "gpt2", "llama", "t5", "resnet50", "hrnet_w18"]
 
@@ -53,7 +53,7 @@ def run_sweep(model: Model, scale: str, dtype: torch.dtype, shapes, *, options=N
 def check_compilations(model: Model, shapes, mask: bool = False, use_cache: bool | None = False) -> None:
     stats = cresset.stats()
     assert (stats["graph_breaks"] == 0) != model.reads_data, stats["graph_break_reasons"]
-    if model.reads_data:  # pieces, of which some depend on the numbers that were read
+    if model.reads_data:  # graph segments, some of which depend on the numbers read
         assert stats["graphs"] > 0
         return
     expected = model.compilations(shapes, cached=use_cache is not False)
@@ -133,7 +133,7 @@ def test_new_weights_are_seen():
 
 @torch.no_grad()
 def test_decoding_with_a_cache():
-    """A growing cache is one more size that varies: prefill and one decoding step compile once each."""
+    """A growing cache is a further varying size: prefill and a decoding step compile once each."""
     model = MODELS["gpt2"]
     module = model.build()
     compiled = cresset.compile(module)

@@ -1,5 +1,5 @@
-"""Backward hooks of modules and what else autograd calls: hooks on tensors, functions that programs write. Each program
-runs in eager and compiled, over several calls between which its world changes: results, gradients, what hooks saw, and
+"""Backward hooks of modules and other callbacks of autograd: hooks on tensors, custom functions. Each program runs in
+eager and compiled, over several calls, with changes between the calls. Results, gradients, hook arguments and
 exceptions are the same, and nothing happens twice."""
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ PROGRAMS: dict = {}
 
 
 def program(*, make=None, between=None, pieces=None, use=None, learns=1):
-    """A program: make(w) fills the world, function(w, x) is called, use(w, result, x) does what follows, between(w, i)
-    changes the world before call i. pieces: how many graphs it takes, where that matters; learns: how many calls may
-    find out what has to be left to autograd, which they run natively."""
+    """A program: make(w) prepares the world, function(w, x) is called, use(w, result, x) continues, between(w, i)
+    changes the world before call i. pieces: the number of graphs, where it matters. learns: the number of eager calls
+    that may find out which functions autograd must run."""
 
     def add(function):
         PROGRAMS[function.__name__] = types.SimpleNamespace(
@@ -38,7 +38,7 @@ def program(*, make=None, between=None, pieces=None, use=None, learns=1):
 
 
 def seen(w, name="", *, replace=None):
-    """A hook of a module that takes down what it is given."""
+    """A hook of a module, with a record of its arguments."""
 
     def hook(module, *gradients):
         w.log.append(
@@ -403,7 +403,7 @@ def counts_in_the_module(w, x):
 
 
 class Maps(nn.Module):
-    """What Grad-CAM does: a layer's results and their gradients."""
+    """Grad-CAM: a layer's results and their gradients."""
 
     def __init__(self):
         super().__init__()
@@ -457,7 +457,7 @@ def takes_down_over_a_break(w, x):
     return w.net(x)
 
 
-# ---- Hooks on tensors, functions of the program's
+# ---- Hooks on tensors, functions of the program
 
 
 @program()
@@ -485,7 +485,7 @@ def counter_in_a_cell(w, x):
 def variable_that_is_set_later(w, x):
     for i in range(3):
         x = x * 2
-        x.register_hook(lambda g: g * (i + 1))  # noqa: B023, which is what it is about
+        x.register_hook(lambda g: g * (i + 1))  # noqa: B023, the point of this test
         print(end="")
     return x.sin()
 
@@ -669,7 +669,7 @@ def custom_function_that_logs(w, x):
     return Logs.apply(x * 2, w.log).sin()
 
 
-@program(learns=2)  # of the two functions, one after the other
+@program(learns=2)  # of two functions, in turn
 def custom_functions_some_of_which_log(w, x):
     return Logs.apply(Once.apply(x), w.log).sin() + Once.apply(x * 2)
 

@@ -284,7 +284,7 @@ def test_autocast_inside():
     assert_same_call(function, cresset.compile(function), torch.randn(4, 4), torch.randn(4, 4))
 
 
-LIBRARY = torch.library.Library("cresset_autocast", "DEF")  # it lives as long as this module
+LIBRARY = torch.library.Library("cresset_autocast", "DEF")  # keeps the operators alive
 LIBRARY.define("product(Tensor a, Tensor b) -> Tensor")
 LIBRARY.impl("product", lambda a, b: a.add(1) @ b, "CompositeExplicitAutograd")
 
@@ -298,7 +298,7 @@ OF_OTHERS = {
 @torch.no_grad()
 @pytest.mark.parametrize("name", OF_OTHERS)
 def test_autocast_reaches_what_operators_are_made_of(name):
-    """A kernel that calls operators is under the program's autocast."""
+    """A kernel that calls operators runs under the program's autocast."""
     apply = OF_OTHERS[name]
 
     def function(x, y):
@@ -335,7 +335,7 @@ def test_grad_mode_inside():
 
 @pytest.mark.parametrize("which", ["mean", "variance", "both"])
 def test_batch_norm_whose_statistics_share_one_element(which, request):
-    """Eager writes that element once for each channel; with several threads, in no order."""
+    """Eager writes the shared element once for each channel; several threads do it in no order."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     request.addfinalizer(lambda: torch.set_num_threads(threads))
@@ -356,7 +356,7 @@ def test_batch_norm_whose_statistics_share_one_element(which, request):
 
 
 class _Registering(nn.Module):
-    """Whose subclasses are told of, and must say of what kind they are."""
+    """A class that is notified of subclasses, which must state their kind."""
 
     told: list = []
 

@@ -1,5 +1,5 @@
-"""Names that one instruction reads many times in a call: they are looked up and told of once, and later calls are held to
-each of them all the same."""
+"""Names read many times by the same instruction of a call. They are looked up and reported once, and later calls still
+check each of them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def test_what_a_module_has_is_a_guard(monkeypatch):
 
 
 def test_names_are_told_again_behind_a_break():
-    """Each piece has guards of its own: what the first one read is no guard of the second, which earlier calls reach."""
+    """Each graph segment has guards of its own: a read in the first segment is no guard of the second, which earlier
+    calls reach."""
 
     def function(x):
         for _ in range(3):
@@ -121,7 +122,7 @@ def test_names_are_told_again_behind_a_break():
 
 
 class Options:
-    """Asks for every attribute in Python, as configurations do."""
+    """Runs Python code for every attribute, as configurations do."""
 
     def __init__(self):
         self.names = {"hidden": "width"}
@@ -172,7 +173,7 @@ def test_a_piece_may_end_inside_of_getattribute():
 
 
 def test_methods_of_tensors_that_have_a_form_are_known_by_their_definition():
-    """Whether a call is one of the special ones is told by the function, however it was come by."""
+    """The function itself decides whether a call is a special case, not the way it was reached."""
 
     def function(x, n):
         split = x.split

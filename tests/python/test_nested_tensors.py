@@ -1,4 +1,4 @@
-"""Nested tensors run eagerly, are counted, and their lengths are what they are without cresset."""
+"""Nested tensors run eagerly, are counted, and their lengths are the same as without cresset."""
 
 from __future__ import annotations
 

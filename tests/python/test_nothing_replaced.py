@@ -1,5 +1,5 @@
-"""Importing cresset changes no attribute of torch or Python, a capture none that another thread sees, and what a user puts
-in the place of a function is called, in the first call and in later ones, whenever it was put there."""
+"""Importing cresset changes no attribute of torch or Python, and a capture changes none that another thread sees. A
+user's replacement of a function is called, in the first call and in later calls, whenever it was installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python"
 
-# What stands under each name of each module, and of each class that modules or classes hold.
+# The objects under each name of each module, and of each class in modules or classes.
 _SNAPSHOT = '''
 import sys, types
 
@@ -147,13 +147,13 @@ assert not found, found
 
 @pytest.mark.parametrize("frontend", ["evaluate", "trace"])
 def test_another_thread_sees_no_capture(frontend):
-    # A thread that is there is one of threading's own attributes; numbers of modules' own count what they made.
+    # A thread's existence is an attribute of threading itself; counters of modules count objects they made.
     ignored = ("threading.", "torch.utils.hooks.RemovableHandle.next_id", "itertools.", "weakref.")
     settings = f"SETTINGS = {{'options': {{'frontend': {frontend!r}}}}}\nIGNORED = {ignored!r}\n"
     run(settings + _DURING)
 
 
-# An expression in which the name is called, by the owner of the name: `x` is a tensor of three rows.
+# An expression that calls the name, by the owner of the name: `x` is a tensor of three rows.
 CALLS = {
     "torch.tensor": "torch.tensor([1.0, 2.0, float(x.shape[0])])",
     "torch.as_tensor": "torch.as_tensor([1.0, 2.0])",
@@ -405,7 +405,7 @@ assert not failures
 """
 
 
-# Each of them is a process of its own.
+# Each runs in its own process.
 _BEFORE_THE_IMPORT = """
     torch.tensor torch.linspace torch.arange torch.broadcast_shapes torch.compile torch.compiler.is_compiling torch.cond
     torch.get_rng_state torch._check torch.utils.checkpoint.checkpoint F.scaled_dot_product_attention F.one_hot
@@ -442,7 +442,7 @@ def test_a_compiled_program_is_compiling():
     )
 
 
-# Private names of torch's that cresset uses. Those that torch's own code cannot do without are not among them.
+# Private names of torch that cresset uses, except for names that torch's own code needs.
 PRIVATE = """
     torch._C._VariableFunctions torch._C._nn torch._C._functorch torch._check_with torch._check_tensor_all_with
     torch._disable_dynamo torch._C._VariableFunctionsClass._has_compatible_shallow_copy_type

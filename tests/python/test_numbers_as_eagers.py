@@ -1,5 +1,5 @@
-"""Numbers, dtypes and strides of operators on what programs seldom hold: large counts, large offsets, whole numbers, no
-elements, dimensions that are not there; and formats of a rank that has none."""
+"""Numbers, dtypes and strides of operators on rare arguments: large counts, large offsets, integers, empty tensors,
+missing dimensions; and memory formats for a wrong rank."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_spreads_are_as_accurate_as_eagers(name, dtype):
         )
         for right, its, mine in zip(exact, expected, got):
             unit = torch.finfo(dtype).eps * right.abs().clamp_min(torch.finfo(dtype).tiny)
-            allowed = torch.maximum((its - right).abs().max(), unit)  # of none is it further off than eager of any
+            allowed = torch.maximum((its - right).abs().max(), unit)  # never further off than eager's worst
             assert torch.equal(mine.isfinite(), its.isfinite())
             assert ((mine - right).abs() <= allowed)[mine.isfinite()].all()
 
@@ -125,7 +125,7 @@ def attention(q, k, v, **options):
 @pytest.mark.parametrize("wants", [False, True])
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 2.0}], ids=str)
 def test_attention_over_nothing(options, wants):
-    """Heads of no dimensions, no queries, no keys, no batch."""
+    """Heads without dimensions, no queries, no keys, no batch."""
     compiled = cresset.compile(lambda q, k, v: attention(q, k, v, **options))
     for q, k in (((1, 2, 3, 4), (1, 2, 5, 4)), ((1, 2, 3, 0), (1, 2, 5, 0)), ((2, 2, 0, 4), (2, 2, 5, 4)), ((1, 2, 3, 4), (1, 2, 0, 4)),
                  ((0, 2, 3, 4), (0, 2, 5, 4)), ((2, 0, 3, 4), (2, 0, 5, 4)), ((1, 1, 1, 0), (1, 1, 1, 0)), ((3, 2, 3, 4), (3, 2, 3, 4))):  # fmt: skip

@@ -1,4 +1,4 @@
-"""Numbers of tensor data that stay symbols, where C code or a text wants their values; sizes of tensors without any."""
+"""Unbacked scalars where C code or a string needs their values; sizes of tensors without any elements."""
 
 import operator
 
@@ -36,7 +36,7 @@ def test_values_that_are_asked_for(name):
 
 
 def test_a_list_of_symbols_as_an_index_leaves_memory_alone():
-    """What is being filled when the piece has to end is not given to somebody else."""
+    """A list being filled at a graph break is not given to other code."""
 
     def f(x):
         return x[torch.arange(x.shape[0]).tolist()]

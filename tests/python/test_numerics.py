@@ -1,4 +1,4 @@
-"""Accuracy against fp64, at sizes other than the ones compiled for: big and split reductions, odd tails, extreme values."""
+"""Accuracy against fp64, at sizes not compiled for: big and split reductions, odd tails, extreme values."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ TOLERANCES = {
 
 
 def eager_answers(function, *args):
-    """What eager gives for each element, in each of the ways it has. At extreme values they differ: its answer depends on
-    where in the tensor an element lies (vector or tail), and on whether oneDNN is asked. Narrow floats are right, too,
-    when rounded once from fp64 instead of after each step."""
+    """Eager's answers for each element, in each of eager's ways. At extreme values the answers differ: they depend on
+    the position in the tensor (vector or tail), and on the use of oneDNN. Narrow floats are right, too, when rounded
+    once from fp64 instead of after each step."""
     yield function(*args)
     elements = [function(*element) for element in zip(*(t.flatten() for t in args))]
     yield torch.stack(elements).view(args[0].shape)
@@ -182,14 +182,14 @@ def of_a_reduction(x, y, b):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @torch.no_grad()
 def test_what_decides_sees_rounded_numbers(function, dtype):
-    """Comparisons, conversions to integers and roundings of what a kernel holds in fp32 come out as eager's."""
+    """Comparisons, conversions to integers and roundings of kernel values in fp32 agree with eager."""
     x, y, b = torch.randn(300, 40).to(dtype), (torch.randn(300, 40) / 8).to(dtype), torch.arange(-20, 20).to(dtype)
     for got, expected in zip(cresset.compile(function)(x, y, b), function(x, y, b), strict=True):
         assert torch.equal(got, expected)
 
 
 def test_gradients_reach_the_greatest_of_rounded_numbers():
-    """Its formula compares the numbers with their rounded maximum: unrounded ones, computed anew, would equal none."""
+    """Its formula compares the numbers with their rounded maximum: unrounded numbers would never be equal."""
     x = torch.randn(50, 30).bfloat16().requires_grad_()
 
     def function(x):
@@ -241,7 +241,7 @@ SCATTERS = {
 
 @pytest.mark.parametrize("name", SCATTERS)
 def test_places_that_indices_name_by_several_threads(name):
-    """What is added up where is in the order of the sources, as eager on one thread has it."""
+    """Values with the same target are added in the order of the sources, as in eager on a single thread."""
     threads, compiled = torch.get_num_threads(), cresset.compile(SCATTERS[name])
     try:
         for rows, columns in ((3000, 67), (40000, 5), (60, 1), (1, 3000), (150, 1300)):
@@ -276,7 +276,8 @@ WRITTEN_INTO = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", WRITTEN_INTO)
 def test_what_is_written_at_places_lies_where_it_was(name, dtype):
-    """The result takes the memory of what it starts as, unless that is read by others; also where new memory is filled."""
+    """The result reuses the memory of its initial value, unless there are other readers; also where new memory is
+    filled."""
     compiled = cresset.compile(WRITTEN_INTO[name])
     threads = torch.get_num_threads()
     try:
@@ -322,7 +323,7 @@ def test_a_wrong_place_is_found_by_several_threads(name):
 
 @torch.no_grad()
 def test_a_bias_with_gaps_in_every_library():
-    """The first calls try one library after the other; oneDNN does not look at a bias's strides."""
+    """The first calls try the libraries in turn; oneDNN ignores a bias's strides."""
     for function, x, weight in (
         (lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=2), torch.randn(2, 3, 8, 8), torch.randn(3, 3, 3, 3)),
         (lambda x, w, b: F.linear(x, w, b).relu(), torch.randn(256, 256), torch.randn(512, 256)),
@@ -374,7 +375,7 @@ def sparse_neighbours():
 
 @pytest.mark.parametrize("make", [sparse_embedding_step, sparse_neighbours])
 def test_sparse_tensors_are_left_to_eager(make):
-    """While something is captured, tensors of another layout dispatch to keys that torch has no kernels for."""
+    """During a capture, tensors of another layout dispatch to keys without kernels in torch."""
     results = []
     for compiler in (lambda f: f, cresset.compile):
         torch.manual_seed(0)
@@ -424,7 +425,7 @@ def test_writes_through_what_is_said_to_be_no_view(name):
 def norm_and_its_gradient(x, p):
     x = x.detach().requires_grad_()
     norm = torch.linalg.vector_norm(x, p)
-    return norm, torch.autograd.grad(norm, [x])  # whose history is used up: done operator by operator
+    return norm, torch.autograd.grad(norm, [x])  # its history is freed: computed operator by operator
 
 
 def test_gradients_of_a_bias_without_a_weight_whose_history_is_used_up():

@@ -1,6 +1,9 @@
-"""Every operator of ATen that torch's operator database reaches, and those that schemas give arguments for: which results
-share memory with which arguments and with each other, what is the argument itself, and all strides, by running it.
-Schemas do not tell: aten::unsafe_split says that it makes new tensors."""
+"""Aliases of every ATen operator that torch's operator database reaches, and of operators with arguments made from
+schemas.
+
+Runs of the operators show which results share memory with which arguments and with each other, results that are the
+argument itself, and all strides. Schemas do not tell: aten::unsafe_split claims new tensors.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,12 @@ import cresset
 FULL = os.environ.get("CRESSET_TEST_FULL") == "1"
 CALLS_OF_AN_OPERATOR = 12 if FULL else 4
 SHARDS = 12
-# Zeros without memory; what torch.tensor() ends with, whose argument nobody sees.
+# Zeros without memory; the last operator of torch.tensor(), whose argument is invisible.
 APART = {"aten::_efficientzerotensor", "aten::lift_fresh"}
 
 
 class Recorder(TorchDispatchMode):
-    """Distinct calls of operators that write nothing."""
+    """Distinct calls of operators without writes."""
 
     def __init__(self):
         super().__init__()
@@ -65,14 +68,14 @@ def recorded() -> list[tuple[object, list[tuple]]]:
                     args, kwargs = opdb.arguments(sample)
                     with torch.no_grad(), recorder:
                         op(*args, **kwargs)
-            except Exception:  # the database's own helpers want what such a mode does not give
+            except Exception:  # the database's own helpers need features that this mode lacks
                 continue
     calls = [(func, list(kept.values())) for func, kept in recorder.calls.items() if kept]
     return sorted(calls, key=lambda pair: str(pair[0]))
 
 
 def memory(value: object, arguments: object) -> list[object]:
-    """Of each tensor: what it shares memory with, and how it lies."""
+    """For each tensor: the tensors with shared memory, and its layout."""
     given = tensors(arguments)
     out: list[object] = []
     found = tensors(value)
@@ -119,7 +122,7 @@ def test_memory_of_results(shard):
     assert not found, "\n".join(found)
 
 
-# ---- Operators that the database does not reach: arguments made of their schemas
+# ---- Operators outside of the database: arguments made from their schemas
 
 
 def argument(a: torch.Argument, turn: int) -> object:
@@ -148,7 +151,7 @@ def arguments_by_schema(schema) -> Iterator[tuple[tuple, dict]]:
 
 
 def aliases_unsaid(schema) -> bool:
-    """Whether the operator gives memory of its arguments away without saying so, for some arguments."""
+    """Whether the operator returns memory of its arguments against its schema, for some arguments."""
     func = getattr(getattr(torch.ops.aten, schema.name.removeprefix("aten::")), schema.overload_name or "default")
     for args, kwargs in arguments_by_schema(schema):
         result, raised = outcome(func, args, kwargs)
@@ -159,7 +162,7 @@ def aliases_unsaid(schema) -> bool:
     return False
 
 
-# Found by running all of them (`python test_operators_alias.py`), and a test that there are no more, in the full run.
+# Found by running all of them (`python test_operators_alias.py`). A test in the full run shows that there are no more.
 UNSAID = ["_unsafe_view", "lift", "unsafe_split.Tensor", "unsafe_split_with_sizes", "dequantize.self"]
 
 
@@ -185,8 +188,8 @@ def test_operators_that_do_not_say_that_they_alias(name):
 
 
 def sweep() -> Iterator[str]:
-    """Names of the operators with kernels of their own that alias what they do not say; each is run in a child, as some
-    do not survive such arguments."""
+    """Names of the operators with kernels of their own that alias against their schemas. Each runs in a child process,
+    as some crash on these arguments."""
     for schema in torch._C._jit_get_all_schemas():
         name = schema.name + ("." + schema.overload_name if schema.overload_name else "")
         said = any(r.alias_info is not None for r in schema.returns)

@@ -1,5 +1,5 @@
-"""Graphs with operators that return nothing (checks of errors, assertions): every pass meets them in the order of nodes,
-beside the operators that it looks for."""
+"""Graphs with operators without results (checks of errors, assertions): every pass meets them in the order of nodes,
+beside the operators of the pass."""
 
 import pytest
 import torch

@@ -62,14 +62,14 @@ ERROR_OPERATORS = [op for op in opdb.operators(torch.float32) if op.error_inputs
 @pytest.mark.parametrize("op", ERROR_OPERATORS, ids=lambda op: op.full_name)
 @torch.no_grad()
 def test_bad_arguments(op):
-    """What eager rejects, the compiled function rejects with the same exception and leaves its arguments alone."""
+    """The compiled function raises eager's exception for invalid arguments, and leaves the arguments unchanged."""
     for error_input in itertools.islice(op.error_inputs("cpu"), ERROR_INPUTS):
         opdb.check_sample(op, error_input.sample_input)
 
 
 @torch.no_grad()
 def test_one_compilation_serves_pointwise_shapes():
-    """A sample of operators over several shapes of one rank: compiled once."""
+    """A sample of operators over several shapes of the same rank: compiled once."""
     for function in (torch.relu, torch.exp, lambda x: x.sum(-1), lambda x: torch.softmax(x, -1), lambda x: x.t() + 1):
         cresset.reset()
         compiled = cresset.compile(function)

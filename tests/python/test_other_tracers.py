@@ -1,7 +1,7 @@
-"""Compiled callables under tracers and modes of others: these see the operators of eager mode, and no others.
+"""Compiled callables under tracers and modes of other tools: these see exactly the operators of eager mode.
 
-Every tracer is run with each kind of compiled callable, before the callable was compiled and after, and compared with the
-plain callable: what the tracer recorded, results, exceptions.
+Every tracer runs with each kind of compiled callable, before and after the callable's compilation. The comparison with
+the plain callable covers the tracer's record, results, exceptions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Around(nn.Module):
 
 
 def made(kind, compile):
-    """A callable of that kind, with `compile` in its place."""
+    """A callable of the given kind, with `compile` applied."""
     torch.manual_seed(0)
     if kind == "function":
         return compile(plain)
@@ -90,7 +90,7 @@ def identity(f):
 
 
 def as_module(g):
-    """What takes modules alone gets one."""
+    """A module for tracers of modules alone."""
 
     class Holder(nn.Module):
         def __init__(self):
@@ -125,7 +125,7 @@ class Count(TorchDispatchMode):
 
 
 class Double(TorchDispatchMode):
-    """Changes what operators give."""
+    """A mode that changes results of operators."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
@@ -370,7 +370,7 @@ def profiled(g):
 
 
 def traced_inside(g):
-    """The tracer is at work between two calls that compile."""
+    """The tracer works between two compiling calls."""
     before = g(arg())
     nodes = len(make_fx(g)(arg()).graph.nodes)
     return before, nodes, g(arg() + 1)
@@ -427,7 +427,7 @@ def test_is_as_in_eager_mode(tracer, kind, warm):
     same(got, outcome(tracer, kind, identity, warm))
 
 
-# What torch names after the function's own code, which is not its to see while it is evaluated.
+# torch names these by the function's own code, which it cannot see during evaluation.
 NAMED_OTHERWISE = (fx_of_a_gradient,)
 
 

@@ -1,4 +1,5 @@
-"""Derivatives that autograd computes by asking for sizes as numbers, or for data: ours hold for all of them."""
+"""Derivative formulas for operators whose autograd formulas ask for sizes as numbers, or for data: these hold for all
+sizes."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def test_one_compilation_for_all_floats(name, dtype):
             torch.testing.assert_close(mine, its, **tolerance)
             assert mine.stride() == its.stride()
     stats = cresset.stats()
-    assert (stats["graphs"], stats["eager_calls"]) == (2, 0), stats  # the first float is taken as it is
+    assert (stats["graphs"], stats["eager_calls"]) == (2, 0), stats  # the first float is specialized
 
 
 BY_WHOLE_NUMBERS = {
@@ -183,7 +184,7 @@ def test_powers_in_transforms_of_functions(transform):
 
 
 def test_repeats_that_turn_out_to_be_one():
-    """Symbolic to the program, and a number by what is known of the sizes."""
+    """Symbolic to the program, and a plain number by the facts about the sizes."""
 
     def f(x, image):
         return x.repeat(1, image.shape[-1] // x.shape[-1], 1 + image.shape[0] - image.shape[0]).sin()

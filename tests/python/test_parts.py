@@ -1,4 +1,4 @@
-"""Operators that give as many results as sizes say; parts that alias what they are of without saying so."""
+"""Operators whose number of results depends on sizes; parts that alias their input against the schema."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Calls that most programs consist of are judged by what they are, not by all that a call could be: operators of
-tensors and numbers, questions about overrides, attributes that an instance has itself. What they may hide is found all
-the same."""
+"""Common calls take a short path, without the questions about rare calls: operators of tensors and numbers, queries for
+overrides, attributes in an instance's own dictionary. Special cases behind them are found all the same."""
 
 from __future__ import annotations
 
@@ -109,7 +108,7 @@ def test_an_attribute_that_comes_and_goes():
     finally:
         del Weights.offset
     check()
-    model.__dict__["weight"] = torch.zeros(4, 4)  # found before __getattr__ looks among the parameters
+    model.__dict__["weight"] = torch.zeros(4, 4)  # found before __getattr__ searches the parameters
     check()
     del model.__dict__["weight"]
     check()

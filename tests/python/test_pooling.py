@@ -1,4 +1,4 @@
-"""Means of windows; maxima: as eager where their places are asked for and where they are not, which takes no memory for them."""
+"""Means and maxima of windows: as eager with and without requested positions, which otherwise use no memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHAPES = [(2, 17, 13, 19), (1, 3, 32, 32), (4, 64, 9, 9)]
 
 
 def image(shape, dtype, memory_format):
-    """With all values that a maximum may stumble over."""
+    """An image with all values that are difficult for a maximum."""
     x = torch.randn(shape)
     for value in (float("nan"), -float("inf"), -0.0, 0.0):
         x[torch.rand(shape) < 0.05] = value
@@ -78,7 +78,7 @@ def test_means(window, memory_format):
 
 @torch.no_grad()
 def test_means_of_other_kinds():
-    """Volumes, rows, images without a batch, whole numbers, norms, what eager refuses."""
+    """Volumes, rows, images without a batch, integers, norms, arguments rejected by eager."""
     volume, rows, whole = torch.randn(2, 3, 7, 9, 8), torch.randn(2, 3, 19), torch.arange(96).reshape(2, 3, 4, 4)
     calls = {
         "volumes": (lambda x: F.avg_pool3d(x, (2, 3, 1), (1, 2, 3), (1, 0, 0), True, False), volume),
@@ -99,7 +99,7 @@ def test_means_of_other_kinds():
 
 @torch.no_grad()
 def test_means_of_parts():
-    """Of rows and columns that the parts divide, that they do not, and fewer than there are parts."""
+    """Rows and columns divisible by the number of parts, not divisible, and fewer than the parts."""
     for wanted in ((7, 7), (3, 5), (1, 4), (40, 2), (9, None)):
         function = lambda x, w=wanted: F.adaptive_avg_pool2d(x, w)  # noqa: E731
         for dtype in (torch.float32, torch.bfloat16, torch.float64):
@@ -130,7 +130,7 @@ def test_means_of_small_windows_call_nothing():
 
 @pytest.mark.parametrize("needs_gradients", [False, True])
 def test_rows_of_transposed(needs_gradients):
-    """Without gradients the result is contiguous, with them it is laid out as the argument."""
+    """Without gradients the result is contiguous; with them it has the argument's layout."""
     function = lambda x: F.max_pool1d(x.transpose(1, 2), 3, 2)  # noqa: E731
     compiled = cresset.compile(function)
     for shape in ((2, 9, 4), (1, 12, 3)):
@@ -169,7 +169,7 @@ def test_gradients_ask_for_them():
 
 @pytest.mark.parametrize("training", [False, True])
 def test_places_of_small_windows_are_found_beside_the_values(training):
-    """By one kernel; only gradients are sent there by ATen."""
+    """A single kernel finds both; only for gradients, ATen is called."""
     cresset.reset()
     compiled = cresset.compile(lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True))
     compiled(torch.randn(2, 8, 33, 33, requires_grad=training))
@@ -183,7 +183,7 @@ def test_gradients_go_to_the_places():
         function = lambda x, w=window: call(w)(x * 2).sin()  # noqa: E731
         compiled = cresset.compile(function)
         for shape in SHAPES:
-            x = torch.randint(-3, 4, shape).float()  # many are equal
+            x = torch.randint(-3, 4, shape).float()  # many elements are equal
             ours, theirs = (x.clone().requires_grad_() for _ in range(2))
             compiled(ours).sum().backward()
             function(theirs).sum().backward()
@@ -219,7 +219,7 @@ def test_pixels_change_places_with_channels(function, name):
 
 
 def test_pixels_change_places_by_a_kernel():
-    """Also in the backward pass, each with what is around it."""
+    """Also in the backward pass, each fused with its neighbors."""
     cresset.reset()
     function = lambda x: F.pixel_unshuffle(F.pixel_shuffle(x.sin(), 3) * 2, 2).cos()  # noqa: E731
     compiled = cresset.compile(function)

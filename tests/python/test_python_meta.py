@@ -1,4 +1,4 @@
-"""No operator's first call imports Dynamo or sympy: torch's meta kernels in Python do, and are asked for no sizes."""
+"""No operator's first call imports Dynamo or sympy. torch's meta kernels in Python do, and are asked for no sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTS = 4
 
 
 class Noted:
-    """Imports of what is hidden fail, and are noted: op_db itself has imported it long before."""
+    """Imports of hidden modules fail, and are recorded: op_db itself has imported them long before."""
 
     def __init__(self):
         self.names = []
@@ -44,7 +44,7 @@ def hidden():
 
 
 def imported_by(op, sample):
-    """What a compiled call imports that eager mode does not."""
+    """Imports of a compiled call that eager mode does not make."""
     args, kwargs = arguments(sample)
     with hidden() as names:
         outcome(op, *clone((args, kwargs)))
@@ -111,7 +111,7 @@ print(*[name for name in {HIDDEN!r} if name in sys.modules and name not in befor
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=["c64", "c128"])
 def test_complex_operators_of_all_layouts(dtype):
-    """Strides of what is computed element by element, for operands that are transposed, expanded, with gaps."""
+    """Strides of pointwise results, for operands that are transposed, expanded, or have gaps."""
     x = torch.randn(4, 6, dtype=dtype)
     layouts = [x, x.t().contiguous().t(), x[:1].expand(4, 6), x[:, ::2], x[::2].mT, x[:, None].expand(4, 3, 6)]
     functions = [
@@ -135,7 +135,7 @@ def test_complex_operators_of_all_layouts(dtype):
 
 
 def test_draws_are_the_same_after_a_capture():
-    """What is run to find out sizes draws nothing that the program would miss."""
+    """The runs for finding sizes draw no random numbers of the program."""
 
     def f(x):
         return torch.poisson(x), torch._standard_gamma(x), torch.binomial(x, x * 0 + 0.5)
@@ -149,7 +149,7 @@ def test_draws_are_the_same_after_a_capture():
 
 
 def test_samples_are_right_where_nothing_can_be_imported():
-    """Of operators that no rule of ours covers: what the CPU's kernel gives for a few sizes is what it gives for others."""
+    """Operators without a rule in cresset: the CPU kernel's answers for a few sizes hold for others."""
     names = {"cdist", "linalg.pinv", "renorm", "block_diag", "gcd", "polygamma", "lgamma", "linalg.eigh", "cumprod"}
     for op in operators(torch.float32):
         if op.name in names:

@@ -1,6 +1,5 @@
-"""What programs ask tensors for: their class, attributes that somebody set, what autograd and memory say of them. Every
-question is asked of every kind of tensor by one compiled function, one after another, so that the answer of one must not
-be given for the next."""
+"""Queries of programs to tensors: class, user-defined attributes, answers of autograd and of memory. A single compiled
+function asks every query of every kind of tensor in turn, so an answer for a tensor must not be given for the next."""
 
 from __future__ import annotations
 
@@ -110,7 +109,7 @@ ATTRIBUTES = sorted(
     for name, what in inspect.getmembers(torch.Tensor)
     if (inspect.isdatadescriptor(what) or isinstance(what, property)) and not name.startswith("__")
 )
-# Attributes whose names a machine without the device does not know, or that are tensors of other shapes.
+# Attributes that need an absent device, or tensors of other shapes.
 METHODS = sorted(
     name
     for name in dir(torch.Tensor)
@@ -218,7 +217,7 @@ def match_class(t):
 
 
 def shown(value):
-    """What can be compared: objects that are made at each look are told by their classes."""
+    """A comparable form: an object that is new at each access is represented by its class."""
     if isinstance(value, torch.Tensor):
         whole = value.layout is torch.strided and value.device.type == "cpu"
         values = value.detach().resolve_conj().tolist() if whole else None
@@ -249,7 +248,7 @@ class Box:
 
 
 def answers(question, way, grad=True):
-    """[(kind, eager's answer, ours)] of a function that computes something besides."""
+    """[(kind, eager's answer, ours)] of a function with a further computation."""
     box = Box()
 
     def ask(t):
@@ -291,7 +290,7 @@ def test_each_tensor_is_asked_itself(name):
         assert got == expected, kind
 
 
-# Held otherwise, and without gradients: what is told of tensors in other ways.
+# Other ways to hold the tensor, and no gradients: different paths for queries.
 FEW = [
     *(n for n in QUESTIONS if n.startswith("isinstance")),
     *("type", "class", "exact", "match", "table", "hasattr_tag", "getattr_tag", "tag", "in_dict", "vars", "has_grad"),
@@ -329,7 +328,7 @@ def test_wherever_the_tensor_is(name, way):
         assert got == expected, kind
 
 
-# The same tensor, of which something changes between calls.
+# The same tensor, with a change between calls.
 CHANGES = {
     "requires_grad": lambda t: t.requires_grad_(),
     "frozen_again": lambda t: t.requires_grad_(False),
@@ -377,7 +376,7 @@ def test_a_tensor_that_changes(name, state):
 
 
 def test_a_class_steers_few_compilations():
-    """Two kinds of argument are two programs, however often they take turns."""
+    """Two kinds of argument are two programs, however often they alternate."""
     f = cresset.compile(lambda x, w: x * w + 1 if isinstance(w, nn.Parameter) else x - w)
     for _ in range(4):
         for w in (nn.Parameter(torch.ones(3), requires_grad=False), torch.ones(3)):

@@ -1,5 +1,5 @@
-"""Operators that raise in a later call, whatever becomes of what they give: beside eager mode. Each operator, by its data
-or by sizes, times each place: alone, behind a write, before one, with a result that nobody uses, inside of a `try`."""
+"""Operators that raise in a later call, whatever the use of their results: beside eager mode. Each operator, by its
+data or by sizes, times each place: alone, after a write, before a write, with an unused result, inside of a `try`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compare import assert_same
 
 import cresset
 
-# b: 0, and 100 where it is to raise. i: three indices. y: as x, and [3, 2] where it is to raise.
+# b: 0, or 100 to raise. i: three indices. y: like x, or [3, 2] to raise.
 CALLS = {
     "take": lambda x, i, b, y: torch.take(x, i + b),
     "take_along": lambda x, i, b, y: torch.take_along_dim(x, (i + b)[:, None], 0),

@@ -1,5 +1,5 @@
-"""What an operator raises by its data or by dtypes, it raises where it stands in the program: inside of the `try` around
-it, and before what stands behind it. Beside eager, the first call included."""
+"""An operator that raises by its data or by dtypes raises at its place in the program: inside of the `try` around it,
+and before later operators. Beside eager, the first call included."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ MINUS = -torch.eye(3)
 WIDE = torch.zeros(2, 3)
 FAR = tensor([0, 4])
 
-# name: what raises, what it is given
+# name: the raising operator, its argument
 CALLS = {
     "index": (lambda a, b: a[b], (WIDE, FAR)),
     "index_computed": (lambda a, b: a[(b * 2).abs() + 1], (WIDE, FAR)),
@@ -65,7 +65,7 @@ CALLS = {
     "check_tensor_all_in_words": (lambda a: torch._check_tensor_all(a > 5, lambda: f"small: {a}"), (torch.zeros(2),)),
     "check_tensor_all_of_numbers": (lambda a: torch._check_tensor_all(a), (torch.zeros(2),)),
     "renormed_embedding": (lambda a: F.embedding(tensor([0, 7]), a, max_norm=1.0), (torch.ones(3, 3),)),
-    # by dtypes, which meta kernels allow
+    # by dtypes allowed by meta kernels
     "product_of_two_dtypes": (lambda a: a @ a.to(torch.complex64), (ZEROS,)),
     "cdist_of_two_dtypes": (lambda a: torch.cdist(a, a.double()), (ZEROS,)),
     "bits_of_floats": (lambda a: a & a, (ZEROS,)),
@@ -170,7 +170,7 @@ def test_a_check_whose_result_nobody_uses(first_is_good):
         assert repr(compiled(a)) == repr(is_positive(a))
 
 
-# what raises, data that it takes, data that it refuses
+# the operator, accepted data, rejected data
 UNUSED = {
     "index": (lambda a, b: a[b], (WIDE, tensor([1])), (WIDE, FAR)),
     "gather": (lambda a, b: a.gather(1, b), (WIDE, tensor([[0, 1]])), (WIDE, tensor([[0, 4]]))),

@@ -1,4 +1,4 @@
-"""Random numbers are drawn in the program's order, whatever waits for what."""
+"""Random numbers are drawn in the program's order, whatever the order of deferred work."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ DRAWS = {
 @pytest.mark.parametrize("name", DRAWS)
 @torch.no_grad()
 def test_order_of_elements_in_layouts(name, layout):
-    """A tensor that is filled is filled in the order of its own memory, and where eager's result is contiguous ours is."""
+    """A tensor is filled in the order of its own memory. Where eager's result is contiguous, the compiled result is
+    contiguous."""
     compiled = cresset.compile(DRAWS[name])
     for rows in (5, 5, 7):
         assert_same_call(DRAWS[name], compiled, LAYOUTS[layout](rows), seed=9)

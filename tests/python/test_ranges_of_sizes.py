@@ -1,5 +1,5 @@
-"""Loops over ranges of which the beginning, the end or the step is made of sizes: how many rounds there are is decided,
-where they are is not."""
+"""Loops over ranges whose start, stop or step is made of sizes: the number of iterations is specialized, the positions
+are not."""
 
 import pytest
 import torch

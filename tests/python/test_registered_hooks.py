@@ -1,4 +1,4 @@
-"""Hooks that are C code, and hooks that a call registers itself."""
+"""Hooks in C code, and hooks registered by a call itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAMS: dict = {}
 
 
 def program(*, make=lambda w: None, pieces=None, learns=1):
-    """As in test_module_hooks."""
+    """A program as in test_module_hooks."""
 
     def add(function):
         PROGRAMS[function.__name__] = types.SimpleNamespace(
@@ -89,7 +89,7 @@ def beside_a_hook_from_before(w, x):
     return y, w.net(x)
 
 
-@program(make=net, learns=3)  # each runs eagerly: the number is another one
+@program(make=net, learns=3)  # each runs eagerly: the number differs
 def hooks_that_stay(w, x):
     if len(w.net[1]._forward_hooks) < 3:
         w.net[1].register_forward_hook(lambda m, args, out: out * 2)
@@ -197,5 +197,5 @@ def test_calls_that_remove_their_hooks_are_one_program_whatever_torch_counts():
     compiled = cresset.compile(call)
     for n in range(2, 6):
         x = torch.ones(n, 2)
-        torch.testing.assert_close(compiled(x), call(x))  # which moves torch's counter
+        torch.testing.assert_close(compiled(x), call(x))  # this advances torch's counter
     assert cresset.stats()["graphs"] == 1

@@ -1,5 +1,5 @@
-"""Whole training steps of which the state is loaded anew, or replaced, between calls: as right as in eager mode, and
-captured as they were before, a program for each state that stays."""
+"""Whole training steps with state reloaded or replaced between calls: as right as in eager mode, with the same captures
+as before, a program for each state that stays."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def check(optimizer, reload, turns, at):
     for a, b in zip(got, expected):
         assert torch.allclose(a, b, rtol=1e-5, atol=1e-6)
     pieces_of_first = counts[0]["graphs"] + counts[1]["graphs"]
-    for turn in at:  # no more pieces than the step had before
+    for turn in at:  # no more graph segments than the step had before
         assert counts[turn]["graph_breaks"] <= counts[0]["graph_breaks"], counts
         assert counts[turn]["graphs"] <= pieces_of_first, counts
     assert all(c["eager_calls"] == 0 and c["native_stretches"] == 0 for c in counts), counts

@@ -1,5 +1,5 @@
-"""Small programs whose meaning is easy to get wrong, compiled and compared with eager: values, dtypes, strides, what
-they do to their arguments, what memory the results share, and what they raise."""
+"""Small programs with subtle semantics, compiled and compared with eager: values, dtypes, strides, changes of their
+arguments, shared memory of results, and exceptions."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_layouts(name, layout):
 
 
 def test_layouts_take_turns():
-    """One compiled function meets all layouts of one rank, again and again."""
+    """A single compiled function meets all layouts of the same rank, again and again."""
     compiled = cresset.compile(lambda x: (x * 2 + 1).sum(0))
     for _ in range(2):
         for layout in ("transposed", "sliced", "offset", "expanded", "one", "empty"):
@@ -316,7 +316,7 @@ def test_mutations(function, make):
 
 
 def test_two_arguments_one_memory():
-    """A call whose arguments share memory must not reuse code compiled for arguments that do not."""
+    """A call whose arguments share memory must not reuse code compiled for arguments without shared memory."""
 
     def function(x, y):
         x.add_(1)
@@ -458,7 +458,7 @@ def _own_generator(x):
 )
 @pytest.mark.parametrize("seed", [0, 3])
 def test_random_numbers_are_eagers(function, seed):
-    """Draws and the state they leave are eager's, whoever seeds and wherever."""
+    """Draws and the final state are eager's, whatever the place of seeding."""
     compiled = cresset.compile(function)
     torch.manual_seed(seed)
     expected = [function(a(3)) for _ in range(3)] + [torch.rand(2)]
@@ -511,7 +511,7 @@ def test_bad_index_values():
 
 
 def test_bad_input_after_good():
-    """Shapes that eager rejects are rejected by code compiled for shapes that it accepts."""
+    """Code compiled for valid shapes rejects shapes rejected by eager."""
 
     def function(x, y):
         x.mul_(2)

@@ -1,5 +1,5 @@
-"""Settings of torch's that change between calls: what a program asks is what holds when it asks, and what it makes is made
-by every call."""
+"""Settings of torch that change between calls: a program's query gets the setting at its time, and every call repeats
+the program's own changes."""
 
 import _thread
 import abc
@@ -84,7 +84,7 @@ def test_what_is_asked(name, fullgraph):
         x = torch.full((2 + i % 2,), 1.5)
         assert repr(compiled(x)) == repr(function(x)), i
     assert cresset.stats()["graph_breaks"] == 0
-    assert cresset.stats()["graphs"] <= 3  # one a setting
+    assert cresset.stats()["graphs"] <= 3  # a graph for each setting
 
 
 def makes_and_leaves(x):

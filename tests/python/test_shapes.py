@@ -1,4 +1,4 @@
-"""One compilation for many shapes; marks; what makes a second compilation and what is said about it."""
+"""A single compilation for many shapes; marks; causes of a second compilation and their reports."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def test_mark_dynamic_with_a_range():
 
 
 def test_a_typical_size_decides_plans():
-    """A long sum is split where it is long; what a first call of eight numbers would plan is another order of additions."""
+    """A long sum is split where it is long; the plan for a first call with eight numbers would have another order of
+    additions."""
     n = 1 << 20
     x = torch.rand(2, n, generator=torch.Generator().manual_seed(0)) + 0.5
 
@@ -123,7 +124,7 @@ def test_mark_static():
 
 
 def test_same_size_arguments_may_part():
-    """That two sizes were equal in the first call is no promise."""
+    """Equal sizes in the first call are no promise."""
     compiled = cresset.compile(lambda x, y: (x + 1, y * 2))
     compiled(torch.ones(4), torch.ones(4))
     got = compiled(torch.ones(4), torch.ones(6))
@@ -196,7 +197,7 @@ BROADCAST = {
 @pytest.mark.parametrize("name", BROADCAST)
 @pytest.mark.parametrize("sizes", [(1, 3, 2, 3), (2, 1, 2, 3), (2, 3, 2, 1), (1, 1, 2, 3), (2, 3, 1, 1), (1, 2, 3, 1)])
 def test_a_first_call_that_broadcasts(name, sizes):
-    """A size of 1 among the arguments that meets another one."""
+    """A size of 1 among the arguments meets another size."""
     function, shapes = BROADCAST[name]
     compiled = cresset.compile(function)
     for more in (0, 2, 0):
@@ -220,7 +221,7 @@ def test_batches_of_one_size_stay_general():
 
 
 def test_a_computed_size_of_one_is_read_at_its_one_place():
-    """More is learned of the parts of such a size after it was found to be 1."""
+    """Further facts on the parts of the size come after it was found to be 1."""
 
     def f(q, k, m, w):
         batch = q.size(0)

@@ -1,4 +1,4 @@
-"""Whole numbers that floats and sizes give by arithmetic that no expression has: one compilation, as for sizes."""
+"""Integers computed from floats and sizes by arithmetic without an expression: a single compilation, as for sizes."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_of_floats(name):
 
 @pytest.mark.parametrize("name", OF_FLOATS)
 def test_of_floats_of_any_value(name):
-    """What eager raises, and what it does with numbers that are no sizes."""
+    """Eager's exceptions, and eager's results for numbers that are no sizes."""
     function = OF_FLOATS[name]
     compiled = cresset.compile(function)
     for rate in (0.5, 0.25, 0.0, 1.0, -0.5, 1e300, 3.5, float("inf"), float("nan"), 0.75):
-        if not ((abs(rate) > 2 and "round" in name) or abs(rate) > 1e9):  # sizes that no memory has
+        if not ((abs(rate) > 2 and "round" in name) or abs(rate) > 1e9):  # sizes beyond any memory
             assert_same_call(function, compiled, vector(), rate)
 
 
@@ -90,7 +90,7 @@ def test_of_ints_of_any_value(name):
 
 
 def test_of_a_size():
-    """A square image out of a row of patches: the root is guarded to be one."""
+    """A square image from a row of patches: a guard requires an integer root."""
 
     def unflattened(x):
         side = int(x.shape[1] ** 0.5)

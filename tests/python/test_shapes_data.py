@@ -1,4 +1,4 @@
-"""Sizes that data gives: they stay within one compilation, are bound when their producer ran, and are never guessed."""
+"""Data-dependent sizes: they need no further compilation, are bound after their producer, and are never guessed."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def data_sizes(compiled):
 
 
 def test_a_size_is_bound_before_it_is_used():
-    """One symbol a producer: sizes made of others, allocations and kernels use those."""
+    """A symbol for each producer: derived sizes, allocations and kernels use it."""
 
     def function(x):
         first = x[x > 0]
@@ -341,7 +341,7 @@ def test_a_piece_ends_at_the_operator_and_nothing_runs_twice():
     def function(x):
         y = torch.relu(x) + 1
         seen.append("before")
-        z = torch.combinations(y[y > 1.5], 3).sum(1)  # asks for sizes as numbers
+        z = torch.combinations(y[y > 1.5], 3).sum(1)  # needs sizes as numbers
         seen.append("after")
         return z * 3
 

@@ -1,4 +1,4 @@
-"""Facts that a program states about sizes, and dimensions that no decision may look at."""
+"""Facts that a program states about sizes, and dimensions excluded from decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def one_graph():
 
 
 def same(function, compiled, *args):
-    """As assert_same_call, on the very tensors: copies have no marks."""
+    """Like assert_same_call, on the tensors themselves: copies have no marks."""
 
     def outcome(f):
         try:

@@ -1,4 +1,4 @@
-"""Floats made of sizes: factors that are no binary fractions, comparisons, whole numbers of them."""
+"""Floats made of sizes: factors without a finite binary fraction, comparisons, rounding to integers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_int_rounds_down_to_a_symbol(factor):
 
 
 def test_floats_of_sizes_are_given_back():
-    """As results, in what the program keeps, and where a piece ends."""
+    """As results, in the program's state, and at a graph break."""
 
     def f(x):
         n, m = x.size(2), x.size(3)

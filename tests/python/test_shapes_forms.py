@@ -1,4 +1,5 @@
-"""Numbers that vary where torch's C code takes plain ones: one compilation, equal to eager, with its derivatives and errors."""
+"""Varying numbers where torch's C code takes plain numbers: a single compilation, with eager's results, derivatives and
+errors."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def matrix():
     return torch.randn(6, 8)
 
 
-# name: (function of a tensor and a number, maker of the tensor), at the numbers of SIX where no others are named
+# name: (function of a tensor and a number, maker of the tensor), with the numbers of SIX unless the row has others
 SIX = (2, 3, 4, 5, 6, 7)
 WINDOWS = {
     "avg_pool1d": (lambda x, n: F.avg_pool1d(x, n), signal),
@@ -63,7 +64,7 @@ def whole(h, w):
     return image(h, w), None
 
 
-# Windows that are sizes: the number is not used.
+# Windows given by sizes: the number is not used.
 GLOBAL = {
     "avg_pool1d": lambda x: F.avg_pool1d(x.flatten(2), x.shape[2] * x.shape[3]),
     "avg_pool2d": lambda x: F.avg_pool2d(x, x.shape[2:]),
@@ -114,15 +115,15 @@ def test_windows(name):
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_with_gradients(name):
     function, make = WINDOWS[name]
-    # The first number is pinned until another comes; the derivative of a view of windows asks whether they share elements;
-    # the second number is that of the other window in "two", which its derivative asks for.
+    # The first number is specialized until another comes. The derivative of a view of windows asks whether they
+    # overlap. In "two", the second number belongs to the other window, and its derivative asks for it.
     most = 3 if name in ("view of windows", "avg_pool2d, two") else 2
     check_gradients(function, [(make(), n) for n in SIX], most)
 
 
 @pytest.mark.parametrize("pool", [F.avg_pool2d, F.max_pool2d])
 def test_a_number_that_stays_is_a_fixed_window(pool):
-    """Code for a window of any size is slower; it is made when the number has varied, not when something else has."""
+    """Code for a window of any size is slower. It is made when the number has varied, not when another argument has."""
     compiled = cresset.compile(lambda x, n: pool(x, n, 2))
     for make in (lambda: image(9, 8), lambda: image(9, 8).double(), lambda: image(7, 11).requires_grad_()):
         x = make()
@@ -189,7 +190,7 @@ def test_windows_of_small_tensors(sizes):
             assert_same_call(function, compiled, torch.randn(shape))
 
 
-# ---- places
+# ---- positions
 
 OFFSETS = (-2, -1, 0, 1, 2, 3)
 PLACES = {
@@ -527,7 +528,7 @@ class Holder(torch.nn.Module):
 
 @pytest.mark.parametrize("name", [*NUMBERS, *OF_POWERS])
 def test_numbers_of_a_module(name):
-    """A schedule: the number is an attribute."""
+    """A schedule: the varying number is an attribute."""
     function, make, numbers = numbers_of(name)
     module = Holder(function)
     compiled = cresset.compile(module)
@@ -618,7 +619,7 @@ def test_histograms_of_what_wants_gradients():
 
 
 def test_many_reshapes_in_a_row():
-    """The index of what is read grows with each reshape between it and where it is stored: not without end."""
+    """The index expression of a read grows with each reshape between read and store: the growth has a limit."""
 
     def turned(x, times):
         for i in range(times):

@@ -1,4 +1,4 @@
-"""Ints that are arguments: symbols from the first call on, pinned where they steer Python, right at every value."""
+"""Int arguments: symbols from the first call on, specialized where they steer Python, right at every value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import cresset
 
 IMAGE, WEIGHT = torch.randn(2, 4, 12, 12), torch.randn(8, 4, 3, 3)
 
-# One compilation serves all values: they compute, or make shapes.
+# A single compilation serves all values: the ints compute, or make shapes.
 ONE = {
     "arithmetic": lambda x, n: (x + n, n - x, x * n, x / (n + 1), x * (n * 2 - 1)),
     "comparison": lambda x, n: (x > n, torch.where(x > n, x, n), x.masked_fill(x < n, n)),
@@ -27,7 +27,7 @@ ONE = {
     "square root": lambda x, n: x @ x.mT / math.sqrt(n),
     "resize": lambda x, n: F.interpolate(IMAGE, size=(n, n), mode="bilinear"),
 }
-# They steer Python, or choose a kernel: guarded, so a few compilations.
+# The ints steer Python, or choose a kernel: guarded, so a few compilations.
 SOME = {
     "dimension": lambda x, n: x.sum(n % 2),
     "number of padding": lambda x, n: F.pad(x, (1, 1), value=n),
@@ -63,7 +63,7 @@ def test_every_value_is_right(name, values):
 
 
 def test_one_that_varies_leaves_the_others_alone():
-    """SYM-02: each argument is judged by itself."""
+    """SYM-02: each argument is judged separately."""
 
     def function(x, n, dim):
         return x.sum(dim) * n
@@ -83,7 +83,7 @@ def test_static_pins_ints():
     assert cresset.stats()["graphs"] == 2
 
 
-# ---- Branches that decide nothing
+# ---- Branches without effect
 
 
 def packed(x, n_given=None):

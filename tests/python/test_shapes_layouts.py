@@ -1,5 +1,5 @@
-"""One compiled function, arguments of many layouts, ranks and sizes (0 and 1 among them): values, strides, and who shares
-memory with whom are eager's, whatever came first."""
+"""A single compiled function, arguments of many layouts, ranks and sizes (including 0 and 1). Values, strides and
+shared memory are eager's, whatever came first."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def layouts(shape: tuple[int, ...]) -> Iterator[Tensor]:
 
 
 def copy(x: Tensor) -> Tensor:
-    """Of the same layout, over memory of its own."""
+    """A copy with the same layout, in its own memory."""
     return torch.empty(0).set_(x.untyped_storage().clone(), x.storage_offset(), x.shape, x.stride())
 
 
@@ -93,7 +93,7 @@ def test_a_batch_of_one_needs_no_program_of_its_own_where_nobody_sees_the_memory
 
 
 def test_views_that_fix_sizes_of_which_one_is_1():
-    """A size that is 1 for this view lies beside no other: the layout does not matter there."""
+    """A size of 1 in this view has no neighbor: the layout does not matter there."""
     compiled = cresset.compile(lambda x: (x.view(1, 4, 16, 64, -1), x.view(1, 2, 2, 1024, -1), x.view(4, 1, 1024, 16)))
     for kept in (False, True):
         x = torch.randn(1, 1024, 4, 16).transpose(1, 2)
@@ -116,7 +116,7 @@ IMAGES = {
 @pytest.mark.parametrize("name", IMAGES)
 @torch.no_grad()
 def test_images_made_of_transposed_rows(name):
-    """The number of channels is a quotient, which is known to be the rows' length by a guard only."""
+    """The number of channels is a quotient; only a guard shows that it is the rows' length."""
     function = lambda x: IMAGES[name](x.transpose(1, 2).reshape(x.shape[0], -1, 4, 4))  # noqa: E731
     compiled = cresset.compile(function)
     for batch in (3, 2, 5):
@@ -151,7 +151,7 @@ def test_what_wraps_around(name):
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_small_convolutions_of_volumes_are_contiguous(transposed):
-    """ATen's own code takes them, which does not write channels last; oneDNN takes the others."""
+    """ATen's own code computes them, without channels last; oneDNN computes larger convolutions."""
 
     def f(x, weight, groups):
         return (torch.nn.functional.conv_transpose3d if transposed else torch.nn.functional.conv3d)(
@@ -175,7 +175,7 @@ def test_small_convolutions_of_volumes_are_contiguous(transposed):
 
 
 def test_operators_see_the_order_of_dimensions_where_one_has_one_element():
-    """ATen reads the strides of all dimensions to tell channels last, also of those of one element."""
+    """ATen decides on channels last by the strides of all dimensions, including dimensions with a single element."""
     norm = torch.nn.GroupNorm(2, 8)
 
     def frames(x):
@@ -196,7 +196,7 @@ def test_operators_see_the_order_of_dimensions_where_one_has_one_element():
 
 
 class PatchAttention(torch.nn.Module):
-    """Tokens of an image's patches and some that are learned, as one attention layer sees them."""
+    """Tokens of an image's patches and learned tokens, as inputs of an attention layer."""
 
     def __init__(self, add, heads):
         super().__init__()
@@ -229,7 +229,7 @@ HEADS = {
 @pytest.mark.parametrize("heads", HEADS)
 @pytest.mark.parametrize("added", ADDED)
 def test_learned_tokens_at_any_batch(added, heads, first):
-    """Of a batch of 1 alone it could be said that rows lie one behind the other: nobody is to ask."""
+    """Only for a batch of 1, rows would be contiguous: no decision on it may be made."""
     module = PatchAttention(ADDED[added], HEADS[heads])
     compiled = cresset.compile(module)
     for gradients in (False, True):
@@ -250,7 +250,7 @@ def test_learned_tokens_at_any_batch(added, heads, first):
 
 @torch.no_grad()
 def test_strides_over_single_elements_pass_through_views():
-    """A convolution of channels-last images of one pixel gives such images, in eager and here."""
+    """A convolution of channels-last images of a single pixel returns channels-last images, in eager and here."""
 
     def f(x, w):
         rows = x.sum(1, keepdim=True).permute(
@@ -285,7 +285,7 @@ def test_products_of_matrices_of_one_column_with_gradients():
 @pytest.mark.parametrize("wants", [False, True])
 @pytest.mark.parametrize("batch_first", [False, True])
 def test_attention_to_others_of_any_batch_and_length(batch_first, wants):
-    """A transposed operand of a product: whether it lies in memory as rows is no question of sizes of 1."""
+    """A transposed operand of a product: whether its rows are contiguous must not depend on sizes of 1."""
     module = torch.nn.MultiheadAttention(16, 4, batch_first=batch_first).eval().requires_grad_(wants)
     compiled = cresset.compile(lambda q, k: module(q, k, k, need_weights=False)[0])
     for batch, queries, keys in ((2, 5, 7), (1, 5, 3), (3, 4, 1), (1, 1, 1), (1, 5, 1), (2, 1, 4), (1, 1, 3)):
@@ -315,7 +315,7 @@ def test_windows_of_which_there_is_one_at_first():
 
 
 def test_attention_with_gradients_under_a_mask_of_computed_sizes():
-    """The mask's length is computed of other sizes than the keys'."""
+    """The mask's length is computed from other sizes than the keys' length."""
 
     def f(q, k, mask):
         lengths = mask.view(q.shape[0], -1)[:, None, None, :].float()
@@ -366,14 +366,14 @@ def test_operators_whose_own_code_looks_at_sizes(name, wants):
                 y.sin().sum().backward()
             found.append((y.detach(), x.grad))
         torch.testing.assert_close(found[1], found[0])
-    # The derivative of singular values tells wide matrices from others.
+    # The derivative of singular values distinguishes wide matrices.
     programs = 2 if wants and name in ("matrix norm 2", "matrix norm -2") else 1
     assert cresset.stats()["graphs"] == programs, cresset.stats()["recompiles"]
     assert cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]
 
 
 def test_pools_to_computed_sizes_that_are_refused():
-    """What was asked of the sizes is forgotten where the pool refuses them; later ones ask again."""
+    """Decisions on the sizes are dropped where the pool rejects them; later sizes decide again."""
 
     def f(x, wide):
         return torch.nn.functional.adaptive_avg_pool2d(x, (x.shape[0] - 3, x.shape[1] - wide))

@@ -1,4 +1,4 @@
-"""Losses over sizes: batches, classes and positions of any number are one compilation, with gradients and without."""
+"""Losses over sizes: any batches, classes and positions are a single compilation, with gradients and without."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_classes_with_weights(reduction, smoothing, rank):
     for batch, classes, length in SIZES:
         x = torch.randn(batch, classes, *[length] * rank)
         y = torch.randint(0, classes, (batch, *[length] * rank))
-        y.view(-1)[0] = 0  # at least one that counts
+        y.view(-1)[0] = 0  # at least one element counts
         assert_same_call(function, compiled, x, y, torch.rand(classes))
     assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
 
@@ -110,7 +110,7 @@ SMALL = {
 
 @pytest.mark.parametrize("name", SMALL)
 def test_gradients_of_what_one_element_is_left_of(name):
-    """Autograd asks of each gradient whether it is broadcast, whose size may happen to be 1 at first."""
+    """Autograd asks of each gradient whether it is broadcast; its size may be 1 in the first call."""
     module, shapes = SMALL[name]
     compiled = cresset.compile(module)
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""Assigning under masks: a choice element by element, in both passes; what is none of that stays right."""
+"""Assignment under masks: a pointwise choice in both passes; other assignments stay right."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_no_size_is_made(function, grad):
     with torch.set_grad_enabled(grad):
         compiled = cresset.compile(function)
         x, w = inputs(5)
-        compiled(x.requires_grad_(grad), w)  # a gradient of w is a sum over what is under the mask
+        compiled(x.requires_grad_(grad), w)  # w's gradient is a sum over the elements under the mask
     (variant,) = cresset._C.variants(compiled)
     assert "nonzero" not in variant["program"] and "index_put" not in variant["program"], variant["program"]
 
@@ -194,7 +194,7 @@ def test_parts_written_under_a_mask_may_be_empty():
 
 
 def test_values_under_another_mask_with_gradients():
-    """Values of a length that data gives, put under a mask; both want gradients."""
+    """Values of a data-dependent length, put under a mask; both need gradients."""
 
     def function(x, y, w):
         z = x * 2
@@ -212,7 +212,7 @@ def test_values_under_another_mask_with_gradients():
 
 
 def test_tokens_written_back_through_a_view_of_any_batch():
-    """Its derivative is that of a view by strides, which asks of every size whether it is 0 or 1."""
+    """The derivative belongs to a strided view, and asks of every size whether it is 0 or 1."""
     layer = torch.nn.Linear(8, 8)
 
     def dropped(x, mask):
@@ -248,7 +248,7 @@ def test_rows_less_the_first_of_those_under_a_mask():
     assert stats["graphs"] == 1 and stats["eager_calls"] == 0, stats
 
 
-# ---- values where tensors say, anywhere among the indices
+# ---- values at tensor indices, anywhere among the indices
 
 ANYWHERE = {
     "columns": (lambda y, m, i: (slice(None), m), 1),
@@ -267,7 +267,8 @@ ANYWHERE = {
 @pytest.mark.parametrize("wants", [False, True])
 @pytest.mark.parametrize("name", ANYWHERE)
 def test_values_of_an_input_are_put_where_masks_say(name, wants, first):
-    """torch leaves out leading sizes of 1 of the values: a batch of 1, or one element under the mask, is no case of its own."""
+    """torch drops leading sizes of 1 of the values: a batch of 1, or a single element under the mask, is no special
+    case."""
     key, dim = ANYWHERE[name]
 
     def put(y, m, i, values):

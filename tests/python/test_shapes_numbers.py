@@ -1,4 +1,4 @@
-"""Numbers that a program reads from tensors: symbols under fullgraph=True and options={"symbolic_numbers": True}."""
+"""Numbers read from tensors: symbols under fullgraph=True and options={"symbolic_numbers": True}."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_fullgraph_asks_for_symbols(symbolic):
 
 @pytest.mark.parametrize("given", [False, True])
 def test_without_the_option_a_piece_ends(given):
-    """Not where the number was there before the call (docs/guards.md)."""
+    """No graph break if the number is from before the call (docs/guards.md)."""
 
     def function(x, n):
         n = n if given else n + x.isnan().sum()
@@ -218,7 +218,7 @@ def test_a_fact_that_fails_at_the_first_call(symbolic):
 
 
 def test_a_number_is_an_index(symbolic):
-    """torch's indexing holds on to the sizes of a tensor while the decision about one of them ends the piece."""
+    """torch's indexing holds the sizes of a tensor during a graph break at a decision on a size."""
 
     def function(x, n):
         return (x * 2)[n.item()]
@@ -331,7 +331,7 @@ def _of_what_was_written(x):
 
 @pytest.mark.parametrize("f", [_of_a_list, _of_numbers], ids=lambda f: f.__name__)
 def test_literals_are_no_data(f):
-    """What torch.tensor makes of numbers, and what is computed of it, is known while a program is captured."""
+    """Results of torch.tensor on plain numbers, and values computed from them, are known during a capture."""
     compiled = cresset.compile(f)
     for _ in range(2):
         x = torch.randn(8)

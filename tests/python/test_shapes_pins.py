@@ -1,5 +1,5 @@
-"""Numbers that an operator takes as they are: a program for each of the first few values, then the operator is done
-between two pieces, which hold for every value."""
+"""Numbers that an operator specializes: a program for each of the first few values. Then the operator runs between two
+graph segments, which hold for every value."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 import cresset
 
-MOST = 13  # eight values, and the pieces around the operator
+MOST = 13  # eight values, and the graph segments around the operator
 
 
 def spectra(x, length):
@@ -62,7 +62,7 @@ def test_values_that_an_operator_pins(name):
     assert cresset.stats()["eager_calls"] == 0
 
 
-# Two places in one function: the one whose number stays is not done between pieces.
+# Two calls in a function: the call whose number stays does not run between graph segments.
 def test_an_operator_is_counted_where_it_pins():
     def program(x, n, dim):
         return torch.histogram(x.sum(dim), n).hist, x.reshape(n, -1).amax(dim)
@@ -78,7 +78,7 @@ def test_an_operator_is_counted_where_it_pins():
     assert cresset.stats()["graphs"] == before
 
 
-# A few values, however often they come, are a program each: dimensions.
+# A few values, however often they repeat, are a program each: dimensions.
 def test_dimensions_are_programs():
     def program(x, dim):
         return torch.relu(x).cumsum(dim) + 1

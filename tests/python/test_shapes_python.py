@@ -1,4 +1,4 @@
-"""What Python programs do with sizes beside giving them to operators: loops, least and greatest, branches."""
+"""Uses of sizes in Python besides operators: loops, least and greatest, branches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import cresset
 
 
 def sweep(function, inputs, compilations):
-    """Compiled once for the first inputs, called with all; eager's results, and this many compilations."""
+    """Compiled once for the first inputs, called with all inputs; checks eager's results and the number of
+    compilations."""
     compiled = cresset.compile(function)
     with torch.no_grad():
         for given in inputs:
@@ -51,7 +52,7 @@ def test_range_downwards():
 
 def test_empty_ranges_and_ranges_of_elements():
     def f(x):
-        empty = list(range(x.size(1), 0)), list(range(0, x.size(1), -1))  # one that is kept tells where it ends
+        empty = list(range(x.size(1), 0)), list(range(0, x.size(1), -1))  # the kept range shows its end
         assert empty == ([], [])
         assert isinstance(range(3), range) and not isinstance(3, range) and issubclass(range, range)
         assert list(range(2, x.size(0) + 2)) == [2, 3] and range(x.size(0))[-1] == 1
@@ -104,7 +105,7 @@ def test_a_decided_boolean_is_given_to_an_operator(first):
 
 
 def test_divided_lengths_are_general_sizes():
-    """That a length divided by 4 is not 1 is no question worth a guard: torch's composites take either answer."""
+    """Whether a length divided by 4 is 1 needs no guard: torch's composites work for either answer."""
 
     weight = torch.randn(8, 8)
 
@@ -117,7 +118,7 @@ def test_divided_lengths_are_general_sizes():
 
 
 def test_sizes_divided_as_tensors_stay_sizes():
-    """torch.div() of a size alone: the tensor on its way to the operator holds nothing, what is known of it is used."""
+    """torch.div() of a size alone: the tensor on its way to the operator holds no data; the facts about it are used."""
 
     def f(x):
         n = torch.div(x.size(1), 4, rounding_mode="trunc") - 1
@@ -140,7 +141,7 @@ def test_strides_of_sizes_that_are_one_at_first():
 
 
 def test_strides_of_what_the_program_lays_out():
-    """A dimension of size 1 may have any stride, but not where kernels of the program write: no memory is asked for."""
+    """A dimension of size 1 may have any stride, but not where the program's kernels write: no memory is read."""
 
     def f(x):
         y = x.sum(-1)[:, :, None, None] * 2
@@ -203,7 +204,7 @@ def test_indices_that_vary_stay_symbols(name):
     for n in (0, 1, 0, -1, -2, 1):
         assert_same_call(f, g, x, n)
     if name not in ("mask", "too_many", "out_of_range"):
-        assert cresset.stats()["graphs"] <= 3, cresset.stats()["recompiles"]  # the first, then of either sign
+        assert cresset.stats()["graphs"] <= 3, cresset.stats()["recompiles"]  # the first, then a graph for each sign
 
 
 def test_powers_of_sizes_stay_symbols():
@@ -282,7 +283,7 @@ def test_functions_of_numpy_on_sizes_are_values():
 
 
 def test_a_size_that_becomes_known_to_be_nothing():
-    """That the difference is 0 follows from what is learned after it was used."""
+    """A later fact shows that the difference is 0, after its use."""
 
     def f(x):
         y = x.new_ones(x.size(1) - x.size(2))
@@ -332,7 +333,7 @@ def test_linspace_of_sizes(dtype):
         )
 
     inputs = [(torch.randn(n, m),) for n, m in ((4, 8), (5, 3), (1, 2), (2, 1), (9, 33))]
-    if dtype is torch.int64:  # left to torch, which wants plain numbers
+    if dtype is torch.int64:  # left to torch, which needs plain numbers
         compiled = cresset.compile(f)
         for given in inputs:
             assert_same(compiled(*given), f(*given))
@@ -375,7 +376,7 @@ def test_shapes_that_are_broadcast():
 
 
 def test_sizes_in_frames_stay_symbols_after_a_break():
-    """A later piece needs no second call to be shown that they vary."""
+    """A later graph segment needs no second call to learn that they vary."""
 
     def f(x):
         n, rest = x.size(0), [x.size(1) * 2, x.size(0)]
@@ -461,7 +462,7 @@ def test_sizes_as_keys_are_ints():
 
 
 def test_parts_that_are_empty():
-    """Nothing is read of what is empty, and eager's own answers for it are kept."""
+    """Empty parts are not read, and eager's own answers for them are kept."""
 
     def f(x):
         padded = F.pad(x, (1, 2)), F.pad(x, (0, (-x.shape[-1]) % 4), value=3.0)
@@ -490,7 +491,7 @@ def _distances(q: torch.Tensor, k: torch.Tensor, most: int):
 
 
 def test_functions_of_torchscript_are_seen_through():
-    """TorchScript takes sizes for plain ints: the function that it was made of is evaluated."""
+    """TorchScript takes sizes for plain ints: the original Python function is evaluated."""
     assert type(_distances) is torch._C.ScriptFunction and callable(_distances._torchdynamo_inline)
 
     def f(q, k):
@@ -506,7 +507,7 @@ def test_a_traced_function_stays_what_it_is():
 
 
 def test_orders_of_contraction_are_no_guards(monkeypatch):
-    """Of opt_einsum, where it is installed: it chooses by sizes, and any order is right for all."""
+    """For opt_einsum, where installed: it chooses by sizes, and any order is right for all sizes."""
     from cresset._capture_patches import functions
 
     asked = []

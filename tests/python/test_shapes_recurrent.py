@@ -1,4 +1,4 @@
-"""Recurrent layers: one compilation for every length and batch, and what they give is eager's."""
+"""Recurrent layers: a single compilation for every length and batch, with eager's results."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_packed_sequences():
 @pytest.mark.parametrize("total", [True, False])
 @pytest.mark.parametrize("layer", LAYERS, ids=["lstm", "gru", "tanh", "relu"])
 def test_packed_sequences_with_gradients_take_the_same_pieces(layer, total):
-    """What data decides is done between the pieces: none of them is for one batch or one length alone."""
+    """Data-dependent work runs between the graph segments: none of them is for a single batch or length."""
     torch.manual_seed(0)
     module = layer(4, 6, batch_first=True)
 
@@ -146,7 +146,7 @@ KINDS = pytest.mark.parametrize("layer", LAYERS, ids=["lstm", "gru", "tanh", "re
 
 
 def trained(call, module, x, seed=0, states=()):
-    """What a step of training gives: results, gradients of the input, of states and of parameters."""
+    """The outcome of a training step: results, gradients of the input, of states and of parameters."""
     module.zero_grad()
     x = x.clone().requires_grad_()
     states = tuple(s.clone().requires_grad_() for s in states)
@@ -202,7 +202,7 @@ def test_gradients_of_states(layer):
 
 @KINDS
 def test_gradients_of_wide_layers(layer):
-    """Products that a library does, threads over the batch."""
+    """Products in a library, threads over the batch."""
     torch.manual_seed(0)
     compare_training(layer(40, 300), [torch.randn(t, b, 40) for b, t in [(33, 4), (17, 3), (40, 6), (1, 5)]])
 
@@ -237,7 +237,7 @@ def test_values_at_the_ends(layer):
         got, expected = trained(compiled, module, x), trained(module, module, x)
         if scale < 1e4:
             assert_same(got, expected)
-        else:  # a gate that is all but open: what it lacks of 1 has few digits, in eager too
+        else:  # a gate that is nearly open: its difference from 1 has few digits, in eager too
             torch.testing.assert_close(got, expected, equal_nan=True, rtol=1e-2, atol=1e-4)
 
 
@@ -266,7 +266,7 @@ def test_gradients_of_gradients(layer):
 @pytest.mark.parametrize("split", ["unsafe_chunk", "unsafe_split"])
 @pytest.mark.parametrize("grad", [False, True])
 def test_parts_that_are_written_keep_their_layout(split, grad):
-    """Parts that torch calls no views have gaps, as views have."""
+    """Parts that are no views to torch have gaps, as views have."""
 
     def f(x, w):
         parts = (x @ w).unsafe_chunk(3, 1) if split == "unsafe_chunk" else (x @ w).unsafe_split(2, 1)
@@ -281,7 +281,7 @@ def test_parts_that_are_written_keep_their_layout(split, grad):
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("layer", [nn.LSTM(4, 6, bidirectional=True), nn.LSTM(4, 6, 2), nn.GRU(4, 6)])
 def test_gradients(layer, training):
-    """oneDNN's LSTM hands its backward a workspace whose size it alone knows."""
+    """The backward of oneDNN's LSTM needs a workspace, whose size only oneDNN knows."""
     layer = copy.deepcopy(layer).train(training)
     module = copy.deepcopy(layer)
     compiled = cresset.compile(module)

@@ -1,4 +1,4 @@
-"""Floats: arguments that vary and numbers that data gives are symbols where they flow into arithmetic alone."""
+"""Floats: varying arguments and unbacked scalars are symbols where they flow into arithmetic alone."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_type_promotion_is_that_of_a_number(dtype):
     x, y = torch.tensor([[0.3, 1.0, -2.0]]).to(dtype), torch.tensor(3).to(dtype)
     for f in (0.5, 0.7, -1.25, 3.0):
         assert_same_call(function, compiled, x, y, f)
-    half = dtype is torch.bfloat16  # beside a number in half precision, a float ends a piece
+    half = dtype is torch.bfloat16  # beside a number in half precision, a float is a graph break
     assert half or cresset.stats()["graphs"] <= 2
 
 
@@ -123,7 +123,7 @@ def test_floats_beside_ints_and_tensors():
     assert cresset.stats()["graphs"] <= 2, cresset.stats()["recompiles"]
 
 
-# ---- Numbers that data gives
+# ---- Unbacked scalars
 
 
 def item_in_arithmetic(x, t):
@@ -165,7 +165,7 @@ def test_a_branch_on_a_float_of_data():
     for f in (0.5, 0.7, 0.25, 3.0):
         assert_same_call(function, compiled, torch.randn(4, 3), torch.tensor(f))
     strict = cresset.compile(function, fullgraph=True, options=EVALUATE)
-    for f in (0.5, 0.7, 0.25, 3.0):  # known when the call begins: guards
+    for f in (0.5, 0.7, 0.25, 3.0):  # known at the start of the call: guards
         assert_same_call(function, strict, torch.randn(4, 3), torch.tensor(f))
     computed = cresset.compile(lambda x, t: function(x, t.sin()), fullgraph=True, options=EVALUATE)
     with pytest.raises(cresset.CaptureError, match=r"test_shapes_scalars\.py"):

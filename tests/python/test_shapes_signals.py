@@ -61,7 +61,7 @@ def test_one_program():
 
 
 def test_windows_that_do_not_add_up():
-    """Eager mode's words."""
+    """The message is eager mode's."""
     f = cresset.compile(lambda z: torch.istft(z, 16, 16, window=torch.hann_window(16), center=False))
     for n in (3, 3, 5):
         with pytest.raises(RuntimeError, match="window overlap add min"):

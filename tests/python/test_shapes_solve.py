@@ -1,4 +1,4 @@
-"""cresset.shapes and cresset.solve: what a function's sizes may be, and inputs for each class of them."""
+"""cresset.shapes and cresset.solve: the possible sizes of a function, and inputs for each class of sizes."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_what_takes_no_tensors_is_an_error():
         cresset.solve(lambda x: x.no_such_method())
 
 
-# Operators whose rules ask about sizes, of torch's database: a sample of each class of sizes that they tell apart.
+# Operators of torch's database with decisions on sizes in their rules: a sample of each class of sizes.
 ASKING = [
     "add",
     "baddbmm",
@@ -210,8 +210,8 @@ def padded(x, *, value: float, n: int):
     ids=["mask", "complex", "attention", "convolution", "heads", "lstm", "builtin"],
 )
 def test_the_user_gives_only_the_function(function, shapes):
-    """Sizes that the function itself asks for (of parameters, say) are found by leaving the conditions that made a call
-    raise, one after another."""
+    """Sizes from the function's own conditions (on parameters, say) are found by negating the conditions of a raising
+    call, in turn."""
     solved = cresset.solve(function, limit=8)
     good = [s for s in solved if s.error is None]
     assert good

@@ -1,4 +1,4 @@
-"""Programs whose sizes are known to be hard for symbolic shapes: each is compiled once and compared over random sizes."""
+"""Programs known to be hard for symbolic shapes: each is compiled once and compared over random sizes."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def jagged_lengths(n, h, w):
 
 
 def sum_beside_zeros(n, h, w):
-    def f(x):  # the sum's loop and its reader's have one extent
+    def f(x):  # the sum's loop and its reader's loop have the same extent
         return torch.slice_scatter(x.new_zeros(x.size(0), x.size(1)), (x * 2).sum(0, keepdim=True), 0, 0, 1)
 
     return f, (torch.randn(n, h if n % 2 else 1),)
@@ -331,7 +331,7 @@ def test_a_size_that_nothing_tells_raises_as_eager_does():
 
 
 def test_an_error_that_only_eager_sees_keeps_later_calls_compiled():
-    """Batch 0 makes an operator raise that capture could not take: no later call is left to eager for it."""
+    """With batch 0, an operator raises that capture cannot take: no later call is left to eager for it."""
 
     def pick(mask):
         take = torch.vmap(lambda i, j: mask[i, j], in_dims=(None, 0))
@@ -344,7 +344,7 @@ def test_an_error_that_only_eager_sees_keeps_later_calls_compiled():
 
 
 def test_a_mean_over_a_channels_last_image_is_of_any_batch():
-    """Its layout is made by as_strided(), whose derivative asks each size whether it is 1."""
+    """Its layout comes from as_strided(), whose derivative asks each size whether it is 1."""
     pool, norm, head = torch.nn.AdaptiveAvgPool2d(1), torch.nn.LayerNorm(8), torch.nn.Linear(8, 3)
 
     def function(x):

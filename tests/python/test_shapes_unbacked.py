@@ -1,5 +1,5 @@
-"""Operators on sizes that data gives: what stays one piece under fullgraph, and that all of it is right with and without,
-whatever the size of the first call was (0 and 1 among them)."""
+"""Operators on data-dependent sizes: programs that stay a single graph segment under fullgraph. All are right with and
+without fullgraph, whatever the size in the first call (including 0 and 1)."""
 
 import pytest
 import torch
@@ -24,14 +24,14 @@ def filled(y):
 
 def attended(y):
     wide = F.pad(y, (0, 1))[None]
-    return ATTEND(wide, wide * 2, wide + 1)[0]  # of one tensor alone it would be one operator
+    return ATTEND(wide, wide * 2, wide + 1)[0]  # on a single tensor it would be a single operator
 
 
-def longer(y):  # never empty, so that operators which need an element have one
+def longer(y):  # never empty, for operators that need an element
     return torch.cat([y, SQUARE])
 
 
-# One piece under fullgraph.
+# A single graph segment under fullgraph.
 WHOLE = {
     "mm": lambda y: y @ W,
     "linear": LINEAR,
@@ -98,7 +98,7 @@ WHOLE = {
     "searched": lambda y: torch.searchsorted(y[:, 0].sort()[0], y[:, 1]),
 }
 
-# Operators without a rule of their own: their sizes are found by asking their meta kernels at a few general sizes.
+# Operators without a rule of their own: their sizes follow from their meta kernels' answers at a few general sizes.
 FOUND = {
     "rot90": lambda y: y.rot90(),
     "cross": lambda y: torch.linalg.cross(y, y.flip(1)),
@@ -126,7 +126,7 @@ FOUND = {
     "pools of all": lambda y: F.avg_pool1d(longer(y).t()[None], y.shape[0] + 3),
 }
 
-# What data decides about shapes: a piece ends there, and fullgraph is refused with the decision's name.
+# Shapes decided by data: a graph break, and fullgraph is refused with the decision's name.
 DECIDED = {
     "squeeze": lambda y: y.squeeze(),
     "squeeze of a dimension": lambda y: y.squeeze(0) * 2,
@@ -137,7 +137,7 @@ DECIDED = {
 
 
 def rows(count, n=7):
-    """n rows, of which the mask keeps `count`."""
+    """n rows; the mask keeps `count` of them."""
     x = torch.randn(n, 3)
     x[:, 0] = -x[:, 0].abs()
     x[:count, 0] = x[:count, 0].abs()
@@ -168,7 +168,7 @@ def test_stays_in_one_piece(name, fullgraph, first):
     with torch.no_grad():
         compiled = cresset.compile(f, fullgraph=fullgraph)
         for count in (first, 4, 6, 2, 1, 0):
-            x = rows(count)  # of empty and single rows: no promise
+            x = rows(count)  # empty and single rows are no promise
             assert_same(seeded(compiled, x), seeded(f, x), strides=count > 1 and name in WHOLE)
         stats = cresset.stats()
     assert stats["graph_breaks"] == 0 and stats["graphs"] == 1
@@ -217,7 +217,7 @@ GRADIENTS = {
 @pytest.mark.parametrize("first", [4, 1, 0])
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_stay_in_one_piece(name, first):
-    """Sizes of 0 and 1 may run eagerly: what formulas do for general sizes is taken, and asserted."""
+    """Sizes of 0 and 1 may run eagerly: the formulas' general case is taken, and asserted."""
 
     def f(x):
         return GRADIENTS[name](x[x[:, 0] > 0])
@@ -237,7 +237,7 @@ def test_gradients_stay_in_one_piece(name, first):
         assert_same(found[0], found[1], strides=False, tolerance=1e-4)
     stats = cresset.stats()
     assert stats["graph_breaks"] == 0 and stats["eager_calls"] <= 3
-    assert stats["graphs"] <= (1 if first else 2)  # what a first call without rows raised has left one
+    assert stats["graphs"] <= (1 if first else 2)  # a raising first call without rows leaves another graph
 
 
 @pytest.mark.parametrize("first", [4, 1, 0])
@@ -291,7 +291,7 @@ NOTHING = {
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("name", NOTHING)
 def test_what_is_done_for_nothing_is_as_in_eager(name, first):
-    """Formulas that have a case for no elements, in a first call that has none."""
+    """Formulas with a case for no elements, in a first call with none."""
 
     def f(x):
         return NOTHING[name](x[x[:, 0] > 0])
@@ -330,7 +330,7 @@ def test_sizes_as_numbers_end_the_piece_that_gives_them():
 
 
 def test_at_most_one_row_and_often_none():
-    """Loops over it may be empty, and then nothing in them may be read, not even what no index moves."""
+    """Loops over it may be empty; then nothing in them may be read, not even values independent of the index."""
 
     def f(x):
         y = x * 1
@@ -489,7 +489,7 @@ def test_writing_to_slices_that_tensors_bound(name, wants):
 
 @pytest.mark.parametrize("first", [4, 1])
 def test_segments_that_lengths_make_with_gradients(first):
-    """There are as many indices as rows to add, which nothing but the addition says."""
+    """There are as many indices as rows to add; only the addition states it."""
 
     def function(x, lengths):
         segment = torch.repeat_interleave(torch.arange(lengths.shape[0]), lengths)
@@ -563,7 +563,7 @@ def test_what_is_cut_from_one_row_is_no_case_of_its_own(wants):
 @pytest.mark.parametrize("first", [1, 4])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
 def test_repetitions_of_each_slice(dtype, first):
-    """One slice is no case of its own; what is repeated by itself keeps its dtype."""
+    """A single slice is no special case; a tensor repeated by itself keeps its dtype."""
 
     def f(x, repeats):
         return (

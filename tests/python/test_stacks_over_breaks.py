@@ -1,5 +1,5 @@
-"""What is done natively between two pieces finds the program's frames below it: sys._getframe, inspect, logging, warnings
-and tracebacks say what eager says, also in calls that evaluate nothing."""
+"""Native work between two graph segments finds the program's frames below it. sys._getframe, inspect, logging, warnings
+and tracebacks report the same as eager, also in calls without evaluation."""
 
 import inspect
 import io
@@ -23,7 +23,7 @@ HANDLER.setFormatter(logging.Formatter("%(funcName)s:%(lineno)d %(message)s"))
 LOGGER.addHandler(HANDLER)
 
 
-# A frame that is held by a name keeps a piece from ending inside of its function: such calls are left whole.
+# A frame held by a name prevents a graph break inside of its function: such calls are opaque.
 def look(x):
     own = sys._getframe()
     number = float(x.sum())
@@ -126,7 +126,7 @@ def deprecated(x, level):
 
 
 def of_callers(x):
-    """Who calls what is compiled is another at each call."""
+    """The caller of the compiled function differs at each call."""
     out = [deprecated(x, level) for level in (1, 2, 3, 4, 40)]
     warnings.warn("of the caller", stacklevel=2)
     LOGGER.info("of the caller", stacklevel=2)

@@ -177,7 +177,7 @@ def test_as_eager(program):
 
 
 def test_a_step_is_two_pieces():
-    """What comes before and after the engine that runs the backward pass."""
+    """The graph segments before and after the engine that runs the backward pass."""
     cresset.reset()
     training, step = Training(), cresset.compile(plain)
     for i in range(6):
@@ -190,7 +190,7 @@ def test_a_step_is_two_pieces():
 
 @pytest.mark.parametrize("form", ["arguments", "method", "schedule"])
 def test_whoever_holds_the_optimizer(form):
-    """As arguments, in an object whose method is compiled, beside a schedule that writes to it."""
+    """As an argument, in an object whose method is compiled, beside a schedule that writes to it."""
     cresset.reset()
     model = nn.Linear(6, 3)
     optimizer = torch.optim.Adam(model.parameters())

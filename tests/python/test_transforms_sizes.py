@@ -1,5 +1,5 @@
-"""torch.func's transforms over several sizes: what torch has rules for plain sizes alone for is captured anew with those,
-or ends the piece; nothing raises what eager does not."""
+"""torch.func's transforms over several sizes. Where torch has rules for plain sizes alone, there is a recapture with
+plain sizes, or a graph break; no call raises an exception unknown to eager."""
 
 import pytest
 import torch
@@ -66,7 +66,7 @@ def test_equals_eager(transform, program):
         torch.testing.assert_close(compiled(x), function(x))
 
 
-# Those that no piece can end in: captured with the sizes of each call.
+# No graph break is possible inside: captured with the sizes of each call.
 @pytest.mark.parametrize("transform", ["hvp", "hessian"])
 @pytest.mark.parametrize("program", ["a written part", "written parts of a copy", "product", "cut", "spectrum"])
 def test_plain_sizes_where_symbolic_ones_have_no_place(transform, program):
@@ -98,7 +98,7 @@ def test_rules_are_torchs_own_behind_a_capture():
     assert message() == before
 
 
-# The call cannot begin again: a piece with plain sizes does.
+# The call cannot begin again: a graph segment with plain sizes begins instead.
 @pytest.mark.parametrize("before", ["a write", "a break"])
 @pytest.mark.parametrize("transform", ["hvp", "hessian", "jacfwd"])
 @pytest.mark.parametrize("program", ["a written part", "product", "cut"])

@@ -1,5 +1,5 @@
-"""Calls of which nothing can be kept: what is captured in vain is remembered, told once, and costs later calls no more
-than running them eagerly; no call collects all garbage again and again."""
+"""Calls without any reusable result. A vain capture is remembered, reported once, and later calls cost no more than
+eager calls. No call collects all garbage again and again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def net():
 
 
 class Full:
-    """Collections of all generations while it is on."""
+    """Counts collections of all generations while it is active."""
 
     def __enter__(self):
         self.count = 0
@@ -50,7 +50,7 @@ def told():
 
 
 class Packs:
-    """Of eager mode: which tensors are saved, and how often each is asked for."""
+    """The record of eager mode: the saved tensors, and the number of uses of each."""
 
     def __init__(self):
         self.seen = []
@@ -175,7 +175,7 @@ class Counted(TorchDispatchMode):
 
 
 class Unlike:
-    """Is never equal, not even to itself, so that no call is like another."""
+    """Never equal, not even to itself, so that no call is like another."""
 
     def __eq__(self, other):
         return False
@@ -212,7 +212,7 @@ def sure(f, *args):
         return str(e)
 
 
-# (function, how it is called)
+# (function, its caller)
 VAIN = {
     "functions_that_differ": (lambda x, g: g(x) * 2, lambda f, x: f(x, eval("lambda x: x.sin()"))),
     "function_mode": (lambda x: x.sin() * 2, lambda f, x: under(Tripled(), f, x)),

@@ -1,4 +1,4 @@
-"""CRESSET_VALIDATE=1: proofs of what was done to sizes."""
+"""CRESSET_VALIDATE=1: proofs of the compiler's changes to sizes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random programs about views, writes and aliasing (`view_programs.py`): that they say enough, and that what looks at
-them sees the faults that it is there for."""
+"""Random programs about views, writes and aliasing (`view_programs.py`): the programs cover enough, and the checker
+finds the faults it is made for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from view_program_generator import generate
 
 HERE = Path(__file__).parent
 FULL = os.environ.get("CRESSET_TEST_FULL") == "1"
-LISTED, BATCH = 1000, 100  # programs that view_programs_known.txt is about; those of one test
+LISTED, BATCH = 1000, 100  # programs covered by view_programs_known.txt; programs in a test
 COUNT = int(os.environ.get("CRESSET_VIEW_PROGRAMS", 20000 if FULL else LISTED))
 
 
@@ -124,7 +124,7 @@ def test_failures_stand_alone(tmp_path):
     "end", ["os.kill(os.getpid(), 11)", "lock = __import__('threading').Lock(); lock.acquire(); lock.acquire()"]
 )
 def test_programs_that_end_or_stop_the_process_are_found(end, tmp_path):
-    """Also where no Python runs any more; those behind them are run, too."""
+    """Also where no Python runs any more; the programs after them run, too."""
     driver = tmp_path / "driver.py"
     driver.write_text(f"""
 import os, sys
@@ -144,7 +144,7 @@ print([(seed, kind) for seed, _, kind, _ in v.run_all([0, 1, 2]) if kind in ("cr
 
 
 def test_a_seed_is_a_program_in_every_process():
-    """Not by the order of sets."""
+    """Independent of the order of sets."""
     program = f"import sys; sys.path.insert(0, {str(HERE)!r})\nfrom view_program_generator import generate\n"
     program += "print([generate(s) for s in range(20, 30)])"
     outputs = {
@@ -164,7 +164,7 @@ def batches():
 
 @pytest.mark.parametrize("first", batches())
 def test_no_program_differs(first):
-    """In a process of its own, which a program may end or stop."""
+    """In its own process, which a program may end or stop."""
     count = str(min(BATCH, COUNT - first))
     env = {**os.environ, "CRESSET_VIEW_SHRINK": "3"}
     command = [sys.executable, HERE / "view_programs.py", str(first), count]

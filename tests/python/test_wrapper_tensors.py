@@ -1,4 +1,5 @@
-"""Tensors of classes with __torch_dispatch__ that wrap others: made in a call, given to one, and given by one."""
+"""Tensors of classes with __torch_dispatch__ that wrap other tensors: made in a call, passed to a call, and returned by
+a call."""
 
 from __future__ import annotations
 
@@ -130,7 +131,7 @@ def test_wrappers_that_want_gradients_are_left_to_autograd(grad):
 
 
 class Quantized(torch.Tensor):
-    """Weights in eight bits, with a scale a row."""
+    """Weights in eight bits, with a scale for each row."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 

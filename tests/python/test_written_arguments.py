@@ -1,6 +1,5 @@
-"""Arguments that begin inside their base and are written in place: values, versions, view data, and gradients of first
-and second order, of the argument, of its base and of what the call gives. Every view, times every write, times every
-read."""
+"""Arguments that begin inside their base and are written in place. Checks values, versions, view data, and gradients of
+first and second order, of the argument, of its base and of results. Every view, times every write, times every read."""
 
 from __future__ import annotations
 
@@ -172,7 +171,7 @@ def test_written(view):
 
 
 def test_first_of_all():
-    """The gradient reached the elements that the argument would have at the start of its base."""
+    """The wrong gradient reached the elements of an argument at the start of its base."""
 
     def f(x):
         x.neg_()

@@ -1,5 +1,5 @@
-"""Writes to the caller's tensors: what one kernel makes of the old contents, address by address, is written over them at once;
-all else is written when nobody reads the old contents any more."""
+"""Writes to the caller's tensors. A pointwise update of the old contents by a single kernel overwrites them at once;
+all other writes wait until no reader of the old contents is left."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def a_part_is_written(x):
     ids=["columns", "transposed", "rows", "offset"],
 )
 def test_views_of_what_was_written_lie_where_it_lies(function, make):
-    """Also of an argument with gaps, which what is computed from it has not."""
+    """Also for an argument with gaps, unlike results computed from it."""
     compiled = cresset.compile(function)
     for n in (4, 5, 7):
         expected_in, given = make(n), make(n)
@@ -252,7 +252,7 @@ def data_held_while_written(x):
 @pytest.mark.parametrize("function", [data_written, data_copied, part_of_data_written, data_held_while_written])
 @pytest.mark.parametrize("where", ["argument", "parameter"])
 def test_what_is_written_through_data_counts_for_nobody(function, where):
-    """Gradients use what was saved before: autograd is not told of such a write, as in eager mode."""
+    """Gradients use the tensors saved before: such a write is invisible to autograd, as in eager mode."""
 
     class Module(torch.nn.Module):
         def __init__(self):

@@ -1,5 +1,5 @@
-"""Views of every kind, written and read: values of the argument and of the memory around it, results with their strides,
-bits and places in memory, whether versions count, gradients (written_views.py)."""
+"""Views of every kind, written and read: values of the argument and of the memory around it, results with their
+strides, bits and memory positions, version counters, gradients (written_views.py)."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ for make in (lambda b: b[:16].view(4, 4), lambda b: b[:32].view(4, 8)[:, ::2], l
 
 @pytest.mark.parametrize("write", HANGS)
 def test_autograd_asks_for_histories_while_it_holds_its_locks(write):
-    """In a process of its own: a thread that waits for itself waits for ever."""
+    """In its own process: a thread that waits for itself waits forever."""
     run = subprocess.run(
         [sys.executable, "-c", HANG.format(write)],
         cwd=Path(__file__).parent,

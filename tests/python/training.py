@@ -1,9 +1,9 @@
-"""Training programs, run by eager and compiled, compared in losses, parameters, gradients, buffers, optimizers' state and
-the generator's state after every step.
+"""Training programs, run by eager and compiled, compared in losses, parameters, gradients, buffers, optimizers' state
+and the generator's state after every step.
 
-A program is a function without arguments that gives a dictionary: `step`, what one step does; `data`, the arguments of
-the step of that number; modules, optimizers and containers, by name. Modules whose names begin with an underscore are not
-compiled by themselves.
+A program is a function without arguments that returns a dictionary. `step` is the function of a step; `data` makes the
+arguments of the step with a given number; modules, optimizers and containers follow, by name. Modules whose names begin
+with an underscore are not compiled separately.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CALLS = 6
 
 
 def table() -> tuple[dict[str, Callable], Callable]:
-    """Programs by name, and the decorator that puts one there."""
+    """Programs by name, and the decorator for adding a program."""
     programs: dict[str, Callable] = {}
 
     def program(make: Callable) -> Callable:
@@ -56,7 +56,7 @@ def classifying(m: nn.Module, opt: torch.optim.Optimizer) -> dict[str, Any]:
 
 
 def state_of(things: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Copies of everything that a step may have changed."""
+    """Copies of all state that a step may change."""
     out: list[tuple[str, Any]] = [("generator", torch.get_rng_state())]
     for name, thing in things.items():
         if isinstance(thing, nn.Module):

@@ -1,9 +1,9 @@
-"""Runs a random program about views eagerly and compiled, and says where they differ.
+"""Runs a random program about views in eager mode and compiled, and reports the differences.
 
-A program (`view_program_generator`) has functions `call0`, `call1`, ... that make leaves and arguments, the function `f`,
-and its settings AROUND (the context of the calls), ORDER (of the gradients that are taken) and AFTER (what is written to
-a result before that). What is compared is all that a user can see of each call: results, arguments, the whole of the
-arguments' storages, which of them share memory, exceptions, gradients.
+A program (`view_program_generator`) has functions `call0`, `call1`, ... for making leaves and arguments, the function
+`f`, and settings. The settings are AROUND (the context of the calls), ORDER (of the gradients) and AFTER (a write to a
+result before the gradients). The comparison covers everything that a user can see of each call: results, arguments,
+whole storages of arguments, shared memory, exceptions, gradients.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def values(sizes, dtype, seed=0):
 
 
 def known_failures():
-    """Seeds of programs that differ today; a line of the file goes when its program is mended."""
+    """Seeds of differing programs today; the fix of a program deletes its line."""
     lines = Path(__file__).with_name("view_programs_known.txt").read_text().splitlines()
     return {int(line.split()[0]) for line in lines if line and not line.startswith("#")}
 
@@ -48,7 +48,7 @@ def call_names(source):
     return re.findall(r"^def (call\d+)", source, re.MULTILINE)
 
 
-# ------------------------------------------------------------------------------------------------ what can be seen
+# ------------------------------------------------------------------------------------------------ visible facts
 
 
 def plain(t):
@@ -64,7 +64,7 @@ def storage_of(t):
 
 
 class Described:
-    """What one call gave and left behind. Tensors and storages are named by the order in which they are met."""
+    """Results and effects of a call. Tensors and storages are named in the order of their first occurrence."""
 
     def __init__(self):
         self.objects, self.storages, self.rows = {}, {}, []
@@ -103,7 +103,7 @@ class Described:
 def grad_of(t):
     try:
         return t.requires_grad, t.is_leaf
-    except RuntimeError as error:  # of a view whose base was written in ways that autograd forbids
+    except RuntimeError as error:  # for a view whose base had writes forbidden by autograd
         return first_line(error)
 
 
@@ -128,7 +128,7 @@ def tensors_of(v):
 
 
 def first_line(error):
-    """Messages of autograd's name nodes and versions, which are others where a call is one node."""
+    """Messages of autograd name nodes and versions, which differ where a call is a single node."""
     text = str(error)
     for known in (
         "one of the variables needed for gradient computation has been modified",
@@ -169,7 +169,7 @@ def noted(described, where):
 
 
 def observe(scope, name, f):
-    """One call of the program: [(where, kind of fact, fact)]."""
+    """A call of the program: [(where, kind of fact, fact)]."""
     described = Described()
     leaves, args = scope[name]()
     versions = [t._version for t in args]
@@ -217,7 +217,7 @@ def same_numbers(a, b, loose):
 
 
 def same_base(a, b, loose):
-    """Memory, as what the argument's dtype makes of it."""
+    """Memory, interpreted in the argument's dtype."""
     (mine, dtype), (its, other) = a, b
     if dtype != other or mine.shape != its.shape:
         return False
@@ -227,7 +227,7 @@ def same_base(a, b, loose):
 
 
 def difference(got, expected, loose=False):
-    """(kind, text) of the first fact that differs; None where none does."""
+    """(kind, text) of the first differing fact; else None."""
     for (where, kind, a), (path, its, b) in zip(got, expected):
         if (where, kind) != (path, its):
             text = f"{where} {kind} {text_of(a)} instead of {path} {its} {text_of(b)}"
@@ -259,7 +259,7 @@ def is_loose(source):
 
 
 def compare(source, wrap, expected=None):
-    """None when the compiled program does what it does eagerly (`expected`), else (kind, text)."""
+    """None when the compiled program behaves as in eager mode (`expected`), else (kind, text)."""
     expected = expected or history(source, lambda f: f)
     try:
         got = history(source, wrap)
@@ -283,7 +283,7 @@ def runs(source):
 
 
 def candidates(source):
-    """Programs with one thing less: a call, a statement, a step of a chain, a result."""
+    """Programs with an element less: a call, a statement, a step of a chain, a result."""
     tree = ast.parse(source)
     calls = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name.startswith("call")]
     for call in calls[::-1] if len(calls) > 1 else []:
@@ -337,7 +337,7 @@ def shorter(node):
 
 
 def without_aliases(source):
-    """v2 = v1 is left out, and v1 stands for v2."""
+    """Drops v2 = v1, and replaces v2 by v1."""
     for line, new, old in re.findall(r"^( +(\w+) = ([a-z]\w*)\n)", source, re.MULTILINE):
         yield re.sub(rf"\b{new}\b", old, source.replace(line, "", 1))
 
@@ -355,7 +355,7 @@ def with_fewer_statements(tree, body):
 
 
 def shrink(source, differs, tries=400):
-    """The smallest program that `differs` still, by leaving out one thing after another."""
+    """The smallest program for which `differs` still holds, by dropping elements in turn."""
     source = ast.unparse(ast.parse(source)) + "\n"
     smaller = True
     while smaller and tries > 0:

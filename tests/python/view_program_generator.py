@@ -1,9 +1,9 @@
 """Random programs about views, writes and aliasing, by seed.
 
-A program makes its arguments anew for each of a few calls, in other sizes and layouts; `f` takes chains of views of them,
-writes through some, reads others, and returns what chance picks. Each statement is tried in eager mode as it is added: one
-that raises is kept rarely, so that most programs do something, and exceptions come up all the same. What no two machines
-need agree on is left out: writes to memory that overlaps itself or what is read.
+A program makes new arguments for each of a few calls, in other sizes and layouts. `f` takes chains of views of them,
+writes through some, reads others, and returns a random choice. Each statement is tried in eager mode when it is added.
+A raising statement is kept rarely: most programs do something, and exceptions occur all the same. Statements with
+machine-dependent results are excluded: writes to memory that overlaps itself or the read operand.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Program:
         way = self.random.random()
         calls = []
         for i in range(self.random.choice([2, 3, 3, 4])):
-            if i > 1:  # the second call is as the first one
+            if i > 1:  # the second call is like the first
                 sizes = tuple(self.another_size(s) for s in sizes)
                 way = way if self.chance(0.5) else self.random.random()
             calls.append(self.make_call(i, sizes, way))
@@ -80,7 +80,7 @@ class Program:
         lines.append(f"return [{', '.join(leaves)}], [{', '.join(self.arguments)}]")
         return f"def call{number}():\n    " + "\n    ".join(lines) + "\n"
 
-    # ---- text
+    # ---- strings
 
     def new(self):
         self.names += 1
@@ -95,7 +95,7 @@ class Program:
         return "\n\n".join([PRELUDE, *self.calls, settings, self.function(lines, last)])
 
     def run(self, lines):
-        """The variables at the end of each call; what the first call that raises raises."""
+        """The variables at the end of each call; raises the exception of the first raising call."""
         last = "    " * self.depth + "return dict(locals())"
         scope = self.scope = self.scope or load(self.source([], "pass"))
         exec(compile(self.function(lines, last), "<program>", "exec"), scope)
@@ -107,7 +107,7 @@ class Program:
         return found
 
     def try_lines(self, *lines, may_raise=0.05):
-        """Adds the lines if they do well in eager mode; those that raise, sometimes."""
+        """Adds the lines if they run in eager mode; raising lines, sometimes."""
         lines = ["    " * self.depth + line for line in lines]
         try:
             self.known = self.run(self.lines + lines)
@@ -119,7 +119,7 @@ class Program:
         return True
 
     def attempt(self, lines):
-        """Lines that raise in some of the calls, and what is done about it."""
+        """Lines with an exception in some of the calls, and its handling."""
         if self.chance(0.5):
             self.lines += lines
             self.raised = True
@@ -150,7 +150,7 @@ class Program:
     # ---- statements
 
     def chain(self, steps):
-        """A variable that holds a view of a view of ..., made by as many statements as have to name it."""
+        """A variable that holds a view of a view of ..., made by as many statements as need a name for it."""
         x = self.name()
         lines = len(self.lines)
         for _ in range(steps):
@@ -175,7 +175,7 @@ class Program:
         return not any(word in line for line in self.lines for word in INEXACT)
 
     def fold(self, first):
-        """v2 = v1.t(); v3 = v2[0] -> v3 = v1.t()[0], where nothing else needs v2."""
+        """v2 = v1.t(); v3 = v2[0] -> v3 = v1.t()[0], where no other statement needs v2."""
         i = first
         while i + 1 < len(self.lines):
             m = re.fullmatch(r"\s*(v\d+) = (.*)", self.lines[i])
@@ -202,7 +202,7 @@ class Program:
                 return
 
     def may_write(self, template, x):
-        """Not to elements that lie in one place, nor to some of those that are read, unless eager mode refuses."""
+        """Excludes elements in the same place, and a part of the read elements, unless eager mode refuses the write."""
         for call in self.known:
             if overlaps_itself(call[x]):
                 return False
@@ -249,7 +249,7 @@ class Program:
         self.try_lines(f"{x}.register_hook({hook})", may_raise=0)
 
     def checkpoint(self):
-        """A function of a tensor that is computed again in the backward pass."""
+        """A function of a tensor with recomputation in the backward pass."""
         x, name, result = self.name(), self.new(), self.new()
         rank = self.known[0][x].dim()
         lines = [f"def {name}(t):"]
@@ -274,7 +274,7 @@ class Program:
     def generate(self):
         try:
             self.known = self.run([])
-        except Exception:  # a layout that these sizes do not have
+        except Exception:  # a layout impossible for these sizes
             return None
         if self.chance(0.8):
             self.chain(self.random.randint(1, 4))
@@ -291,7 +291,7 @@ class Program:
 
 
 def places(t):
-    """The bytes at which the elements of `t` begin."""
+    """The byte positions of the elements of `t`."""
     at = torch.full(t.shape, t.storage_offset())
     for d, (size, stride) in enumerate(zip(t.shape, t.stride())):
         at += (torch.arange(size) * stride).reshape([-1] + [1] * (t.dim() - d - 1))
@@ -304,7 +304,7 @@ def overlaps_itself(t):
 
 
 def partly_the_same(x, y):
-    """Whether elements of `x` lie in elements of `y`, and not each in the same place of both."""
+    """Whether elements of `x` lie in elements of `y`, and not each at the same index of both."""
     if x.untyped_storage().data_ptr() != y.untyped_storage().data_ptr():
         return False
     mine, its = places(x), places(y)
@@ -318,7 +318,7 @@ def partly_the_same(x, y):
 
 
 def generate(seed):
-    """The source of a program, the first that works of those that follow from the seed."""
+    """The source of a program: the first valid program from the seed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for turn in range(100):

@@ -1,8 +1,8 @@
-"""The views, writes and reads that random programs about views are made of, and the layouts of their arguments.
+"""The views, writes and reads in random programs about views, and the layouts of their arguments.
 
-A template is text: {x} is the tensor it is about, {y} another one, {d} and {e} two of its dimensions, {p} their
-permutation, {m} a -1 for each dimension. Rows are grouped by what they do: a group is drawn first, then a row of it.
-Rows that do not fit (another rank, another dtype) raise when the program is tried, and others are drawn.
+A template is a string: {x} is its tensor, {y} another tensor, {d} and {e} two dimensions of {x}, {p} their permutation,
+{m} a -1 for each dimension. Rows are grouped by their effect: a group is drawn first, then a row of it. An unsuitable
+row (another rank, another dtype) raises when the program is tried, and another row is drawn.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ VIEWS = {
     ],
 }
 
-# Where a write ends in another tensor than the one that the text begins with, {x} must be a name.
+# Where a write ends in another tensor than the first tensor of the template, {x} must be a name.
 WRITES = {
     "numbers": ["{x}.add_(1)", "{x}.mul_(2)", "{x}.neg_()", "{x}.fill_(3)", "{x}.zero_()", "{x}.sub_(0.5)"],
     "complex numbers": ["{x}.mul_(1j)", "{x}.fill_(1 + 2j)", "{x}.conj_physical_()", "{x}.add_(2j)"],
@@ -245,7 +245,8 @@ READS = {
 
 
 def layouts(s: tuple[int, ...], kind: str) -> list[tuple[str, tuple[int, ...], str]]:
-    """Ways to have an argument of sizes `s` and dtype `kind`: text with {} for a tensor of values, its sizes and dtype."""
+    """Forms of an argument with sizes `s` and dtype `kind`: a string with {} for a tensor of values, its sizes and
+    dtype."""
     ways = [("{}", s, kind)]
     if not s:
         return [*ways, ("{}[1]", (3,), kind)]

@@ -1,12 +1,12 @@
-"""Looks for random programs about views, writes and aliasing that differ from eager mode.
+"""Searches for random programs about views, writes and aliasing that differ from eager mode.
 
-python view_programs.py SEED         prints a program, and what differs
-python view_programs.py SEED COUNT   runs COUNT programs from that seed on; those that differ, hang or end the process are
-                                     shrunk and printed as programs that stand alone; a summary by kind ends the output
+python view_programs.py SEED         prints a program, and its differences
+python view_programs.py SEED COUNT   runs COUNT programs from this seed on; programs that differ, hang or crash are
+shrunk and printed as standalone programs; a summary by kind ends the output
 
-Programs run one after another in a process of their own, which is made again when one of them ends or stops it. The exit
-status says whether any differed. CRESSET_VIEW_SHRINK: how many failures are shrunk (20), of those that
-view_programs_known.txt does not list.
+Programs run in turn in a separate process, which is restarted after a crash or a hang. The exit status tells whether
+any program differed. CRESSET_VIEW_SHRINK: the number of failures to shrink (20), without failures in
+view_programs_known.txt.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import cresset
 
 LIMIT = 20  # seconds for a program
 SHRUNK = int(os.environ.get("CRESSET_VIEW_SHRINK", 20))
-# The first row with a word that a program has names its kind.
+# The first row with a word of the program names its kind.
 TAGS = [
     ("autocast", ["autocast"]),
     ("checkpoint", ["= checkpoint("]),
@@ -64,7 +64,7 @@ def kind_of(source, what):
 
 
 class Child:
-    """A forked process that runs `work(say)`; what it says is read line by line."""
+    """A forked process that runs `work(say)`; its output is read line by line."""
 
     def __init__(self, work):
         reader, writer = os.pipe()
@@ -86,7 +86,7 @@ class Child:
         self.reader, self.rest, self.failed = reader, b"", False
 
     def rows(self, limit):
-        """What it says until it ends, or says nothing for so many seconds."""
+        """The output until the process ends, or is silent for this number of seconds."""
         while True:
             ready, _, _ = select.select([self.reader], [], [], limit)
             data = os.read(self.reader, 65536) if ready else b""
@@ -111,7 +111,7 @@ class Child:
 
     def died_by(self):
         if self.failed:
-            return "error"  # of what looks at programs
+            return "error"  # of the checker itself
         return "crash" if self.signal not in (None, signal.SIGKILL) else "hang"
 
 
@@ -137,7 +137,7 @@ def run_seeds(seeds, say):
 
 
 def run_all(seeds):
-    """Yields (seed, source, kind, text) for each that differs."""
+    """Yields (seed, source, kind, text) for each differing program."""
     seeds = list(seeds)
     while seeds:
         child, last = Child(lambda say, seeds=tuple(seeds): run_seeds(seeds, say)), ("generated", seeds[0])
@@ -156,7 +156,7 @@ def run_all(seeds):
 
 
 def apart(source, limit=6):
-    """The kind of difference, found out in a process of its own."""
+    """The kind of difference, determined in a separate process."""
 
     def work(say):
         with open(os.devnull, "w") as nowhere:
@@ -172,7 +172,7 @@ def apart(source, limit=6):
 
 
 def shrunk(source, kind):
-    """A smaller program of the same kind, and what differs."""
+    """A smaller program of the same kind, and its difference."""
 
     def work(say):
         say(shrink(source, lambda text: (differs(text) or [None])[0] == kind))

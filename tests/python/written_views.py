@@ -1,5 +1,5 @@
-"""A table of programs that make a chain of views of an argument and write through the last one: every view, every write,
-beside dtypes, layouts of the argument and gradients. (Random programs about views: view_program_generator.py.)
+"""A table of programs that make a chain of views of an argument and write through the last view: every view, every
+write, beside dtypes, layouts of the argument and gradients. (Random programs about views: view_program_generator.py.)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 DTYPES = {"complex": torch.complex64, "float": torch.float32, "int": torch.int64}
 
-# Of a view `v`. Those that a tensor's dtype or shape does not allow are left out where eager mode raises.
+# Views of a view `v`. A view of an unsuitable dtype or shape is skipped where eager mode raises.
 VIEWS = (
     "v[1:]", "v[::2]", "v[:, 1:3]", "v[..., 0]", "v[1]", "v[None]", "v.t()", "v.mT", "v.transpose(0, -1)",
     "v.permute(1, 0)", "v.movedim(0, -1)", "v.swapaxes(0, 1)", "v.unsqueeze(1)", "v.squeeze()", "v.view(-1)",
@@ -41,14 +41,14 @@ WRITES = (
     "v[:1].zero_()", "v.T.add_(2)", "v.lerp_(v.clone() * 2, 0.5)", "v.transpose_(0, -1).mul_(2)",
     "torch._foreach_neg_([v, v.clone()])", "v.as_strided_((2,), (1,)).add_(1)",
 )  # fmt: skip
-# Of the last view, beside itself and the argument.
+# Reads of the last view, beside the view itself and the argument.
 READS = (
     "v * 1", "v.sum()", "v.clone()", "v.conj()", "v.real * 1", "v.imag", "v.is_conj()", "v.is_neg()", "v.stride()",
     "v.is_contiguous()", "torch.as_strided_copy(v, (2, 2), (2, 1))", "v.contiguous()", "v.resolve_conj()",
     "torch.as_strided_scatter(v, v.new_zeros(2, 2), (2, 2), (2, 1))", "v.as_strided((2, 2), (2, 1)) * 1", "v.view(-1)",
     "v @ v.mH", "v.storage_offset()", "v.detach()", "v.t()", "v.tolist()", "torch._neg_view(v)", "v.as_strided((2,), (1,))",
 )  # fmt: skip
-# Of a base with 64 elements.
+# Arguments from a base with 64 elements.
 ARGUMENTS = {
     "dense": "b[:16].view(4, 4)",
     "offset": "b[5:21].view(4, 4)",
@@ -68,7 +68,7 @@ class Program:
     dtype: str
     argument: str
     grad: bool
-    lines: tuple[str, ...]  # each gives the next variable, or writes one
+    lines: tuple[str, ...]  # each makes the next variable, or writes to a variable
     results: tuple[str, ...]
 
     def source(self) -> str:
@@ -81,7 +81,7 @@ class Program:
         return space["f"]
 
     def given(self) -> tuple[Tensor | None, Tensor, Tensor]:
-        """The leaf of which gradients are wanted, the base, and the argument."""
+        """The leaf for gradients, the base, and the argument."""
         b = torch.arange(1.0, 65.0) if self.dtype != "int" else torch.arange(1, 65)
         if self.dtype == "complex":
             b = torch.complex(b, b.flip(0) / 2)
@@ -109,7 +109,7 @@ def described(value, storages: dict[int, str]):
 
 
 def observed(program: Program, wrap: Callable, calls: int = 2) -> list:
-    """What a caller sees of the program, call by call."""
+    """The caller's view of the program, call by call."""
     f, seen = wrap(program.function()), []
     for _ in range(calls):
         leaf, base, x = program.given()
@@ -121,7 +121,7 @@ def observed(program: Program, wrap: Callable, calls: int = 2) -> list:
             continue
         storages = {base.untyped_storage().data_ptr(): "base"}
         seen += [described(r, storages) for r in results]
-        counted = base._version > before or torch.equal(base, held)  # of what is written
+        counted = base._version > before or torch.equal(base, held)  # of the written tensor
         seen += [plain(base), plain(x), x.shape, x.stride(), counted, x.requires_grad]
         if leaf is not None:
             seen += gradients(leaf, base, [r for r in results if isinstance(r, Tensor)])
@@ -153,7 +153,7 @@ def same(a, b) -> bool:
 
 
 def difference(program: Program) -> str | None:
-    """Where the compiled program differs from eager mode."""
+    """The place where the compiled program differs from eager mode."""
     import cresset
 
     cresset.reset()
@@ -200,7 +200,7 @@ def chains(seed: int, count: int) -> Iterator[Program]:
 
 
 def accepted(draw: random.Random, views, writes, tries: int = 40) -> Iterator[Program]:
-    """A program that eager mode does not refuse."""
+    """A program accepted by eager mode."""
     for _ in range(tries):
         dtype, argument = draw.choice(list(DTYPES)), draw.choice(list(ARGUMENTS))
         grad = dtype != "int" and draw.random() < 0.5
@@ -214,7 +214,7 @@ def accepted(draw: random.Random, views, writes, tries: int = 40) -> Iterator[Pr
 
 
 def program_of(dtype: str, argument: str, grad: bool, views, writes) -> Program:
-    """The last write is to the last view, one before it to the first one."""
+    """The last write goes to the last view, an earlier write to the first view."""
     lines = [f"{'abc'[i]} = {of(v, 'xabc'[i])}" for i, v in enumerate(views)]
     last = "abc"[len(views) - 1]
     early = [of(w, "a") for w in writes[:-1]]

@@ -1,13 +1,14 @@
-"""What cannot work as it is on what stands in for tensors and sizes: what is called in its place while something is captured.
+"""Substitutes, called during a capture for functions that do not work on proxy tensors and symbolic sizes.
 
-Of numbers: `integers`, `numpy_integers`, `floats`, `ranges`; of numpy's `arrays`; of tensors and torch's functions: `tensors`,
-`functions`; of those that would start another compiler: `compilers`; the rest: `outside`. Functions are known by identity (src/frontend/substitutes.h).
+Numbers: `integers`, `numpy_integers`, `floats`, `ranges`. Arrays of numpy: `arrays`. Tensors and torch's functions:
+`tensors`, `functions`. Functions that would start another compiler: `compilers`. The rest: `outside`. Functions are
+recognized by identity (src/frontend/substitutes.h).
 """
 
-from .. import _C, _autograd, _control_flow, _equivalents, _forms, _loops, _wrappers  # noqa: F401  (in use from then on)
+from .. import _C, _autograd, _control_flow, _equivalents, _forms, _loops, _wrappers  # noqa: F401  (registers itself)
 from . import compilers, floats, functions, integers, outside, ranges  # noqa: F401
-from .arrays import copy_of_array, place_of_view, view_of_array  # noqa: F401  (which the front end asks for here)
-from .numpy_integers import NumpyInt, of_numpy, plain  # noqa: F401  (likewise, as the next ones)
+from .arrays import copy_of_array, place_of_view, view_of_array  # noqa: F401  (the front end looks them up here)
+from .numpy_integers import NumpyInt, of_numpy, plain  # noqa: F401  (likewise, as the next imports)
 from .outside import place_of_warning, warn_again, warn_caller  # noqa: F401
 from .ranges import (  # noqa: F401
     RangeIterator,

@@ -1,13 +1,13 @@
-"""How a call makes arrays of numpy like those that a piece made while it was captured (src/frontend/known_arrays.h)."""
+"""Arrays of numpy in later calls, like the arrays made during the capture (src/frontend/known_arrays.h)."""
 
 
 def copy_of_array(array):
-    """A new array of the same contents and, for arrays without gaps, the same order in memory."""
+    """A new array with the same contents and, for arrays without gaps, the same order in memory."""
     return array.copy(order="K")
 
 
 def place_of_view(root, view):
-    """Where `view` lies in `root`, for view_of_array(); None where that cannot make it."""
+    """The position of `view` in `root`, for view_of_array(); None for a `root` without C order."""
     if not root.flags.c_contiguous:
         return None
     offset = view.__array_interface__["data"][0] - root.__array_interface__["data"][0]

@@ -1,4 +1,4 @@
-"""Functions that would start another compiler: what they are given is captured as it is."""
+"""Functions that would start another compiler: their arguments are captured directly."""
 
 import contextlib
 import importlib
@@ -9,13 +9,13 @@ from .. import _C
 from .._control import _natively
 from .._genuine import attribute, capability, module, own
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _FLEX = "torch.nn.attention.flex_attention"
 
 
 def compile_no_more(model=None, **options):
-    """torch.compile(), also as a decorator."""
+    """Replaces torch.compile(), including its use as a decorator."""
     return model if model is not None else lambda function: function
 
 
@@ -35,7 +35,7 @@ def _flex_attention(
     score_mod_other_buffers=(),
     mask_mod_other_buffers=(),
 ):
-    """What torch's operator does of itself, as operators on all scores at once: masks leave no block out."""
+    """The mathematical definition of torch's operator, on all scores at once: masks skip no block."""
     return importlib.import_module("torch._higher_order_ops.flex_attention").math_attention(
         query, key, value, score_mod, block_mask, scale, kernel_options, score_mod_other_buffers, mask_mod_other_buffers
     )
@@ -43,7 +43,7 @@ def _flex_attention(
 
 def _warn_unless_slow(warn_once):
     def warn(warning_id, *args, **kwargs):
-        if warning_id != "flex_attention_performance":  # that it is not compiled
+        if warning_id != "flex_attention_performance":  # the warning about missing compilation
             warn_once(warning_id, *args, **kwargs)
 
     return warn
@@ -55,7 +55,7 @@ def _begin_compile():
 
 
 def _begin_flex_attention():
-    """Once the first function of that module is called: few programs import it."""
+    """Runs when the first function of the module is called: few programs import it."""
     flex = module(_FLEX)
 
     @capability("torch's warning that flex_attention is not compiled")
@@ -74,7 +74,7 @@ _C._mark_when_met(_FLEX, _begin_flex_attention)
 
 @capability("torch.func.vmap() without its lock")
 def _begin_vmap():
-    """Done once it is no part of any program."""
+    """Loads the decompositions once, outside of any program."""
     load = own(module("torch._functorch.vmap"), "lazy_load_decompositions")
     loaded = False
 

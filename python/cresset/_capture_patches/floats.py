@@ -1,4 +1,4 @@
-"""What torch's symbolic floats lack of Python's: exact remainders, complex results, errors in Python's words."""
+"""Features of float missing in torch's symbolic floats: exact remainders, complex results, Python's errors."""
 
 import math
 
@@ -8,7 +8,7 @@ from .. import _C
 from .._numbers import SymFloat
 from .integers import RELATIONS, WITH_REMAINDER, of_value
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 SymFloat.real = property(lambda self: self)
 SymFloat.imag = property(lambda self: 0.0)
@@ -19,12 +19,12 @@ SymFloat.__format__ = lambda self, spec: format(float(self), spec)
 
 
 def _trunc(self):
-    """math.trunc() and int() of a float made of sizes."""
+    """math.trunc() and int() of a symbolic float."""
     return math.floor(self) if self >= 0 else math.ceil(self)
 
 
 def _plain(self):
-    """The number, which is pinned by that: float() of a symbolic float is itself."""
+    """The number, which is thereby specialized: float() of a symbolic float returns the symbolic float."""
     return self.node.guard_float("", 0)
 
 
@@ -34,7 +34,7 @@ def _rounding(name):
     def rounded(self):
         try:
             return symbolic(self)
-        except OverflowError:  # beyond 64 bits: Python's integers have no end, and its errors say what it is instead
+        except OverflowError:  # beyond 64 bits; Python's integers are unbounded, and Python's errors differ
             return getattr(_plain(self), name)()
 
     rounded.__name__, rounded.__qualname__ = name, f"SymFloat.{name}"
@@ -46,7 +46,8 @@ def _round(self, ndigits=None):
 
 
 def _is_integer(self):
-    """Whether, not which number it is: n / 8 of every n that 8 divides, or of no such n."""
+    """Whether the value is whole, without specializing the value: the answer for n / 8 covers every n divisible by 8,
+    or every other n."""
     try:
         return bool(math.floor(self) == self)
     except (OverflowError, ValueError):  # infinite, or no number
@@ -60,19 +61,19 @@ def _with_complex(name):
         if type(other) is complex:
             return getattr(complex(_plain(self)), name)(other)
         is_power = name in ("__pow__", "__rpow__") and not isinstance(other, torch.Tensor)
-        if is_power and (self if name == "__pow__" else other) < 0:  # which may give a complex number
+        if is_power and (self if name == "__pow__" else other) < 0:  # the result may be complex
             return getattr(_plain(self), name)(_C.plain(other))
         try:
             return symbolic(self, other)
         except OverflowError:
-            return getattr(_plain(self), name)(_C.plain(other))  # which says so in Python's words
+            return getattr(_plain(self), name)(_C.plain(other))  # raises Python's error
 
     exact.__name__, exact.__qualname__ = name, f"SymFloat.{name}"
     return exact
 
 
 def _with_remainder(name):
-    """Likewise of floats; by a power of two, floor division stays symbolic."""
+    """The same for remainders; floor division by a power of two stays symbolic."""
     symbolic = getattr(SymFloat, name, None)
 
     def exact(self, other):

@@ -1,4 +1,4 @@
-"""Functions of torch on sizes, which their own code takes by value."""
+"""Functions of torch whose own code would specialize sizes."""
 
 import builtins
 import functools
@@ -8,7 +8,7 @@ from .._control import _natively
 from .._genuine import Missing, attribute, capability, own, torch
 from .._numbers import INTS, NUMBERS, SYMBOLS, SYMBOOLS, SYMINTS
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _range = builtins.range
 
@@ -18,7 +18,7 @@ def _of_sizes(number):
 
 
 def linspace(start, end, steps, *, out=None, dtype=None, device=None, **rest):
-    """torch.linspace(): the number of steps may be a size, and so may the ends; computed from both ends, as eager does."""
+    """torch.linspace(): number of steps and ends may be symbolic. Computed from both ends, as eager mode does."""
     kind = torch.get_default_dtype() if dtype is None else dtype
     plain = not any(_of_sizes(n) for n in (start, end, steps)) or kind not in (torch.float32, torch.float64)
     more = any(value and value is not torch.strided for value in rest.values())
@@ -36,7 +36,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, device=None, **rest):
 
 
 def _numbers_in(data, most=64):
-    """The numbers in nested lists, if there are few and nothing else; None otherwise."""
+    """The numbers in nested lists of numbers, if there are few; else None."""
     if type(data) in (list, tuple, torch.Size):
         out = []
         for item in data:
@@ -49,7 +49,7 @@ def _numbers_in(data, most=64):
 
 
 def _without_bools(data):
-    """Nested lists with True and False for symbolic ones, for which torch has no dtype."""
+    """Nested lists with plain booleans instead of symbolic booleans, for which torch has no dtype."""
     if type(data) in (list, tuple) and any(type(item) in (list, tuple, *SYMBOOLS) for item in data):
         return [bool(item) if type(item) in SYMBOOLS else _without_bools(item) for item in data]
     return data
@@ -84,7 +84,7 @@ def as_tensor(data, dtype=None, device=None):
 
 
 def broadcast_shapes(*shapes):
-    """torch.broadcast_shapes(): a size beside a plain 1 is not asked for."""
+    """torch.broadcast_shapes(): no decision is made on a size beside a plain 1."""
     rows = [(shape,) if type(shape) in INTS else tuple(shape) for shape in shapes]
     if not any(type(n) in SYMINTS for row in rows for n in row):
         return _torch_broadcast_shapes(*shapes)
@@ -100,14 +100,14 @@ def broadcast_shapes(*shapes):
             elif size == 1:
                 size = n
             else:
-                return _torch_broadcast_shapes(*shapes)  # which raises
+                return _torch_broadcast_shapes(*shapes)  # raises the error
         out.insert(0, size)
     return torch.Size(out)
 
 
 def one_hot(tensor, num_classes=-1):
-    """F.one_hot() for a given number of classes: torch's looks at the data; here what it would say is asserted."""
-    in_transform = torch._C._functorch.peek_interpreter_stack() is not None  # which torch has a way of its own for
+    """F.one_hot() for a given number of classes. torch reads the data; here torch's checks are assertions."""
+    in_transform = torch._C._functorch.peek_interpreter_stack() is not None  # torch has its own implementation there
     if in_transform or type(num_classes) not in INTS or num_classes < 1:
         return _torch_one_hot(tensor, num_classes)
     if tensor.dtype is not torch.int64:
@@ -115,7 +115,7 @@ def one_hot(tensor, num_classes=-1):
     torch._assert_async(tensor.ge(0).all(), "Class values must be non-negative.")
     torch._assert_async(tensor.lt(num_classes).all(), "Class values must be smaller than num_classes.")
     hot = tensor.unsqueeze(-1).eq(torch.arange(num_classes, device=tensor.device))
-    return hot.to(torch.int64, memory_format=torch.contiguous_format)  # however the classes lie
+    return hot.to(torch.int64, memory_format=torch.contiguous_format)  # contiguous, whatever the layout of the input
 
 
 def affine_grid_generator(theta, size, align_corners):
@@ -138,7 +138,8 @@ def affine_grid_generator(theta, size, align_corners):
 
 
 def with_plain_bools(function):
-    """`n > 1 and ...` leaves a symbolic boolean where a plain one is asked for; its value was decided by `and`."""
+    """Makes symbolic boolean arguments plain: `n > 1 and ...` leaves a symbolic boolean, although `and` decided its
+    value."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -149,7 +150,7 @@ def with_plain_bools(function):
 
 
 def check_with(error_type, cond, message):
-    """What torch._check and its kin come to: a fact about a symbolic number, stated once."""
+    """The common function behind torch._check and its kin: a fact about a symbolic number, stated once."""
     if type(cond) not in SYMBOOLS:
         return _torch_check_with(error_type, cond, message)
     if not _C.expect(cond, message):
@@ -157,7 +158,7 @@ def check_with(error_type, cond, message):
 
 
 def check_tensor_all_with(error_type, cond, message=None):
-    """torch._check_tensor_all(): without words of its own, it is asserted where it stands, and no number is read."""
+    """torch._check_tensor_all(): without a message, the check becomes an assertion in place, and no number is read."""
     asserted = (
         error_type is RuntimeError and message is None and type(cond) is torch.Tensor and cond.dtype is torch.bool
     )
@@ -167,8 +168,8 @@ def check_tensor_all_with(error_type, cond, message=None):
 
 
 class _Paths:
-    """opt_einsum, which chooses by sizes in what order torch.einsum() takes its operands: here by those of this call, which
-    no later one is held to, since any order is right."""
+    """opt_einsum, which chooses the order of operands in torch.einsum() by sizes. The sizes of this call are used
+    without guards, because any order is right."""
 
     @staticmethod
     def contract_path(equation, *operands, optimize):

@@ -1,4 +1,4 @@
-"""What torch's symbolic integers and booleans lack of Python's: operators, methods, answers beyond 64 bits."""
+"""Features of int and bool missing in torch's symbolic types: operators, methods, results beyond 64 bits."""
 
 import sys
 
@@ -7,35 +7,35 @@ import torch
 from .. import _C
 from .._numbers import SYMBOOLS, SYMINTS, SymBool, SymFloat, SymInt, is_foreign
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 class _Methods:
     def __hash__(self):
-        """A symbolic number that is hashed is pinned to its value, whose hash it has."""
+        """Hashing specializes a symbolic number to its value, which gives the hash."""
         return hash(int(self))
 
     def __format__(self, spec):
-        """Likewise one that is formatted."""
+        """Formatting specializes likewise."""
         return format(int(self), spec)
 
     def __round__(self, ndigits=None):
-        """torch's takes no digits."""
+        """torch's method takes no digits."""
         return self if ndigits is None or (type(ndigits) is int and ndigits >= 0) else round(int(self), ndigits)
 
     def __abs__(self):
-        """torch's asks for an operator of nodes that it does not have."""
+        """torch's method asks for an operator missing in nodes."""
         return torch.sym_max(self, -self)
 
 
 for _name in ("__hash__", "__format__", "__abs__", "__round__"):
     _method = _Methods.__dict__[_name]
-    _method.__qualname__ = f"SymInt.{_name}"  # of the machinery of symbolic numbers
+    _method.__qualname__ = f"SymInt.{_name}"  # part of the machinery of symbolic numbers
     setattr(SymInt, _name, _method)
 
 
 def _bits(name):
-    """An operator on bits, which nodes do not have: of the values, which it pins. Shifts by a number stay symbolic."""
+    """An operator on bits, which nodes lack: it specializes the numbers. Shifts by a plain number stay symbolic."""
 
     def bits(self, other):
         if not isinstance(other, (int, torch.SymInt)):
@@ -44,7 +44,7 @@ def _bits(name):
             return self * 2**other if name == "__lshift__" else self // 2**other
         return getattr(int(self), name)(int(other))
 
-    bits.__name__, bits.__qualname__ = name, f"SymInt.{name}"  # of the machinery of numbers, as its methods are
+    bits.__name__, bits.__qualname__ = name, f"SymInt.{name}"  # part of the machinery of numbers, as its methods are
     return bits
 
 
@@ -55,25 +55,25 @@ for _name in ("and", "or", "xor", "lshift", "rshift"):
 
 RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-WITH_REMAINDER = ("mod", "rmod", "floordiv", "rfloordiv")  # of floats: exact, which no expression is
+WITH_REMAINDER = ("mod", "rmod", "floordiv", "rfloordiv")  # on floats: exact, unlike any expression
 _EXACT = (int, bool, *SYMINTS, *SYMBOOLS, SymFloat, torch.SymFloat)
-_AS_INTS = ("add", "sub", "mul", "floordiv", "mod")  # what an int and a numpy.int64 give is an int of numpy's
+_AS_INTS = ("add", "sub", "mul", "floordiv", "mod")  # an int and a numpy.int64 give an int of numpy
 
 
 def is_numpy_int64(number):
-    """The name is asked for first: most are none, and numpy may not be there."""
+    """Tests the name first: most numbers are none, and numpy may not be imported."""
     return type(number).__name__ == "int64" and isinstance(number, getattr(sys.modules.get("numpy"), "int64", ()))
 
 
 def beside_numpy(name, number, other):
-    """Of a symbolic int and a `numpy.int64`, where C code does the operator."""
-    from .numpy_integers import of_numpy  # which is made of this module
+    """The operator on a symbolic int and a `numpy.int64`, where C code executes it."""
+    from .numpy_integers import of_numpy  # a cyclic import otherwise
 
     return of_numpy(getattr(SymInt, name)(number, int(other)))
 
 
 def _without_end(name):
-    """Arithmetic of ints: where an expression has no room for what comes of it, of the numbers themselves, which that pins."""
+    """Arithmetic of ints. Where an expression has no room for the result, the numbers are specialized."""
     symbolic = getattr(SymInt, name)
     reflected = f"__{_REFLECTED.get(name[2:-2], name[3:-2] if name[2] == 'r' else 'r' + name[2:-2])}__"
 
@@ -85,7 +85,7 @@ def _without_end(name):
         try:
             if type(other) not in _EXACT and isinstance(
                 other, int
-            ):  # of a class of its own, whose operators come first
+            ):  # a subclass of int, whose operators come first
                 if getattr(type(other), reflected, None) is not getattr(int, reflected, None):
                     return NotImplemented
                 other = int(other)
@@ -100,7 +100,8 @@ def _without_end(name):
         except OverflowError:
             if not isinstance(other, (int, torch.SymInt)):
                 raise
-        if name[2:-2] in RELATIONS and self >= -(2**62) and self <= 2**62:  # beside such a number, all are alike
+        # beside a huge number, all small numbers compare alike
+        if name[2:-2] in RELATIONS and self >= -(2**62) and self <= 2**62:
             return getattr(0, name)(other)
         return getattr(int(self), name)(int(other))
 
@@ -118,7 +119,7 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
 def _divided(number, by):
     if by == 0 and not isinstance(by, (int, torch.SymInt)):
-        return divmod(0.0, 0.0)  # which has words of its own
+        return divmod(0.0, 0.0)  # raises Python's own error
     return number // by, number % by
 
 
@@ -137,7 +138,7 @@ SymBool.__index__ = lambda self: int(bool(self))
 
 
 def of_value(name, value):
-    """A method that symbolic numbers do not have: of the value, which it pins."""
+    """A method missing in symbolic numbers: it specializes the number to its value."""
 
     def method(self, *args, **kwargs):
         return getattr(value(self), name)(*[value(a) if type(a) is type(self) else a for a in args], **kwargs)
@@ -158,7 +159,7 @@ if hasattr(int, "is_integer"):  # from CPython 3.12 on
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod", "lshift", "rshift", "and", "or", "xor")
 _UNARY = ("neg", "pos", "abs", "invert", "int", "float", "round", "trunc", "floor", "ceil")
-for _name in (*_BINARY, *[f"r{name}" for name in _BINARY], *_UNARY, *RELATIONS):  # what a bool can do as a number
+for _name in (*_BINARY, *[f"r{name}" for name in _BINARY], *_UNARY, *RELATIONS):  # the numeric operators of a bool
     _name = f"__{_name}__"
     if getattr(SymBool, _name, None) is getattr(object, _name, None):
         setattr(SymBool, _name, of_value(_name, bool))

@@ -1,6 +1,6 @@
-"""What comes of a symbolic int and a `numpy.int64`: symbolic, too, and a `numpy.int64` to the program.
+"""Results of operators on a symbolic int and a `numpy.int64`: symbolic, too, and a `numpy.int64` to the program.
 
-numpy's quotients are floats of its own, of which there are no symbols (with_numpy_scalar, src/frontend/special_cases.h).
+numpy's quotients are numpy floats, which have no symbols (with_numpy_scalar, src/frontend/special_cases.h).
 """
 
 import sys
@@ -9,27 +9,27 @@ from .. import _C
 from .._numbers import SYMBOOLS, SYMINTS, SymInt
 from .integers import RELATIONS, is_numpy_int64
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 class NumpyInt(SymInt):
-    """One that becomes a `numpy.int64` where it leaves the capture."""
+    """A symbolic int, which becomes a `numpy.int64` when it leaves the capture."""
 
     def __getattr__(self, name):
-        """What ints do not have: of the value, which it pins."""
+        """An attribute missing in ints: it specializes the number to its value."""
         if name == "node":
             raise AttributeError(name)
         return getattr(_type()(int(plain(self))), name)
 
     def __repr__(self):
-        """Where C code asks for it, of a container."""
+        """Used where C code asks for the repr of a container."""
         return repr(_type()(int(plain(self))))
 
     __hash__ = SymInt.__hash__
 
 
 NumpyInt.__name__ = "numpy.int64"
-NumpyInt.__getattr__.__qualname__ = "SymInt.__getattr__"  # of the machinery of numbers
+NumpyInt.__getattr__.__qualname__ = "SymInt.__getattr__"  # part of the machinery of numbers
 _shown = False
 
 
@@ -44,7 +44,8 @@ def plain(number):
 
 
 def of_numpy(number):
-    """A symbolic int, or an int that such a one is known to be, as numpy's, a bool as its value's. Others stay."""
+    """Makes a symbolic int, or an int known to equal a symbolic int, a numpy int, and a bool a numpy bool. Returns any
+    other number unchanged."""
     global _shown
     if not _shown:
         _C._show_as(NumpyInt, _type())

@@ -1,4 +1,4 @@
-"""What is neither tensor nor size: warnings, logging, and what is done between two pieces."""
+"""Substitutes beside tensors and sizes: warnings, logging, and functions run between two graph segments."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ import torch
 from .. import _C
 from .._genuine import Missing, attribute, capability, is_own, own
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def _is_of_import(frame):
@@ -20,8 +20,8 @@ def _is_of_import(frame):
 
 
 def _callers_of_warning(frame, stacklevel, prefixes):
-    """The callers that warnings.warn counts, None for each beyond the last: frames of the import system are none, and
-    those of files with such names neither."""
+    """The callers counted by warnings.warn, None for each beyond the last. Frames of the import system do not count,
+    nor do frames of files with a prefix in `prefixes`."""
 
     def passes_over(frame):
         return _is_of_import(frame) or frame.f_code.co_filename.startswith(prefixes, 0, -1)
@@ -36,8 +36,8 @@ def _callers_of_warning(frame, stacklevel, prefixes):
 
 
 def place_of_warning(message, category=None, stacklevel=1, source=None, *, skip_file_prefixes=()):
-    """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...); the callers
-    up to that place; the prefixes."""
+    """The arguments of warnings.warn_explicit for repeating this warning of the calling function: (registry, ...). Then
+    follow the callers up to the place of the warning, and the prefixes."""
     prefixes = tuple(skip_file_prefixes)
     callers = _callers_of_warning(sys._getframe(1), stacklevel, prefixes)
     frame = callers[-1] if callers else sys._getframe(1)
@@ -50,7 +50,7 @@ def place_of_warning(message, category=None, stacklevel=1, source=None, *, skip_
 
 
 def warn_caller(warnings, message, category, outside, prefixes):
-    """Of who called what is compiled (1), or of a caller of theirs."""
+    """Warns in the name of the compiled function's caller (outside = 1), or of a caller further out."""
     named = {"skip_file_prefixes": prefixes} if prefixes else {}
     warnings.warn(message, category, outside + 1, **named)
 
@@ -60,12 +60,12 @@ def warn_again(registry, message, category, filename, lineno, module):
 
 
 def set_again(function, *args):
-    """A setting of torch's, as the call that was captured has made it."""
+    """Repeats a change of a setting of torch from the captured call."""
     function(*args)
 
 
 def log(self, level, msg, args, exc_info=None, extra=None, stack_info=False, stacklevel=1):
-    """Logger._log: it is done between two pieces, with the frames of who called below it."""
+    """Logger._log: runs between two graph segments, with the frames of its callers below it."""
     if exc_info and isinstance(exc_info, BaseException):
         exc_info = (type(exc_info), exc_info, exc_info.__traceback__)
     elif exc_info and not isinstance(exc_info, tuple):
@@ -87,7 +87,7 @@ def _begin_logging():
 
 
 def _done_natively():
-    """Functions of torch that are effects as a whole, or compilers of their own: done between two pieces."""
+    """Functions of torch with side effects as a whole, or compilers themselves: run between two graph segments."""
     random = "it seeds torch's random numbers, or asks for their state"
     rows = [(torch.random, name, random) for name in ("manual_seed", "seed", "initial_seed", "get_rng_state")]
     rows.append((torch.random, "set_rng_state", random))
@@ -103,8 +103,8 @@ def _methods(cls, names):
 
 
 def _library_done_natively():
-    """Functions of the standard library that loop over the bits they draw, and over what they parse: a piece for each bit
-    would say nothing of what is drawn."""
+    """Functions of the standard library with loops over random bits or over parsed text. A graph segment for each bit
+    would gain nothing."""
     draws = "randrange randint choice choices shuffle sample uniform triangular normalvariate gauss lognormvariate "
     draws += (
         "expovariate vonmisesvariate gammavariate betavariate binomialvariate paretovariate weibullvariate randbytes"
@@ -124,7 +124,7 @@ def _mark(rows):
 
 
 def _mark_averages():
-    import statistics  # which few programs do, and which takes milliseconds
+    import statistics  # imported by few programs; the import takes milliseconds
 
     averages = "mean fmean geometric_mean harmonic_mean stdev pstdev variance pvariance correlation covariance"
     _mark([(statistics, name, "it adds fractions") for name in averages.split()])
@@ -141,7 +141,7 @@ def _as_torch_says(tensor, other):
 
 
 def shares_type(tensor, other):
-    """torch._has_compatible_shallow_copy_type(): captured tensors are all of one kind to torch's code, wherever they lie."""
+    """torch._has_compatible_shallow_copy_type(): all captured tensors look alike to torch's code, on any device."""
     if type(tensor) not in _PLAIN or type(other) not in _PLAIN:
         return _as_torch_says(tensor, other)
     return tensor.layout == other.layout and (tensor.device.type == "meta") == (other.device.type == "meta")
@@ -166,7 +166,7 @@ def _begin_wrappers():
 
 
 def _in_stores(self, name):
-    """torch.nn.Module.__getattr__ as it is known here."""
+    """torch.nn.Module.__getattr__ as expected here."""
     if "_parameters" in self.__dict__:
         _parameters = self.__dict__["_parameters"]
         if name in _parameters:
@@ -183,7 +183,7 @@ def _in_stores(self, name):
 
 
 def _does(function):
-    """What a function does, as far as its code says. Its first constant is its documentation."""
+    """The behavior of a function, as far as its code shows it. The first constant of the code is the docstring."""
     code = function.__code__
     return code.co_code, code.co_names, code.co_varnames, code.co_argcount, code.co_consts[1:]
 

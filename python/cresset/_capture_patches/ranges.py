@@ -1,4 +1,4 @@
-"""Ranges whose ends are symbolic sizes, min() and max() of sizes, and iterators made anew over a break."""
+"""Ranges with symbolic ends, min() and max() of sizes, and iterators rebuilt after a graph break."""
 
 import builtins
 import warnings
@@ -9,7 +9,7 @@ from .. import _C
 from .._genuine import capability, own
 from .._numbers import INTS, SYMINTS
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _range = builtins.range
 
@@ -27,8 +27,8 @@ def _step_count(start, stop, step):
 
 
 def _of_steps(*args):
-    """range(): an end that is a symbolic size is not pinned, only how many steps there are: range(0, n, 128) is the same
-    loop for every n from 1 to 128. Gives a true range, whose ``stop`` may lie behind the one that was asked for."""
+    """range(): only the number of steps is specialized, not a symbolic end. range(0, n, 128) is the same loop for every
+    n from 1 to 128. Returns a true range, whose ``stop`` may lie behind the given end."""
     if len(args) > 3 or not any(type(a) in SYMINTS for a in args):
         return _range(*args)
     start, stop, step = _parts(args)
@@ -43,7 +43,7 @@ _MOST_LISTED = 256
 
 
 def symbolic_range(*args):
-    """The range that a loop goes over. Where it begins, and its step, are not pinned either: then it is a list."""
+    """The range of a loop. If start or step is symbolic, neither is specialized, and the result is a list."""
     start, stop, step = _parts(args)
     if not (type(start) in SYMINTS or type(step) in SYMINTS) or step == 0:
         return _of_steps(*args)
@@ -59,7 +59,7 @@ def symbolic_range(*args):
 
 
 class RangeIterator:
-    """An iterator over a range that stands at a symbolic place: one piece serves every round of a loop."""
+    """An iterator over a range with a symbolic position: a single graph segment serves every round of a loop."""
 
     def __init__(self, over, index):
         self.range, self.index = over, index
@@ -79,12 +79,12 @@ class RangeIterator:
 
 
 def _moved_on(iterator, taken):
-    for _ in range(taken):  # of a dictionary that is yet to get its entries there are none: it is made anew then
+    for _ in range(taken):  # a dictionary may have no entries yet: then it is rebuilt later
         next(iterator, None)
     return iterator
 
 
-# How iterators of a dictionary's views are made anew over a break; `left`, what they still have, is for guards alone.
+# Rebuild iterators of a dictionary's views after a graph break. Only guards use `left`, the remaining items.
 def _iterator_over_keys(dictionary, taken, left):
     return _moved_on(iter(dictionary), taken)
 
@@ -98,7 +98,7 @@ def _iterator_over_items(dictionary, taken, left):
 
 
 def _rest_of_set(items, left, size):
-    """How the iterator of a set is made anew: a set that is made anew itself may have another order."""
+    """Rebuilds the iterator of a set: a rebuilt set may have another order."""
     for item in left:
         if len(items) != size:
             break
@@ -120,13 +120,13 @@ def _set_state_quietly(iterator, state):
 
 
 def _symbolic(values):
-    """Whether these are integers of which one is a symbolic size."""
+    """Whether the values are integers and at least one is a symbolic size."""
     kinds = {type(v) for v in values}
     return not kinds.isdisjoint(SYMINTS) and kinds <= {*INTS}
 
 
 def extremum(builtin, symbolic):
-    """min() or max(): of sizes it is an expression, where comparing them would be a decision."""
+    """min() or max(): of sizes it is an expression, where a comparison would be a decision."""
 
     def extremum(*args, **kwargs):
         values = args[0] if len(args) == 1 and type(args[0]) in (tuple, list, torch.Size) else args

@@ -1,4 +1,4 @@
-"""Methods of tensors that look for memory or a backend, which trace tensors do not have, and indices that are symbols."""
+"""Methods of tensors that need memory or a backend, which proxy tensors lack, and indexing with symbols."""
 
 import builtins
 import types
@@ -9,15 +9,15 @@ import torch
 from .. import _C
 from .._numbers import INTS, SYMINTS
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _range = builtins.range
 
 
 def _new(self, *args, **kwargs):
-    """Tensor.new: sizes give an uninitialized tensor, data gives a tensor of it, of self's dtype and device.
+    """Tensor.new: sizes give an uninitialized tensor, data gives a tensor of it, with self's dtype and device.
 
-    torch's own looks for a backend by the dispatch key, which trace tensors do not have.
+    torch's own method looks for a backend by the dispatch key, which proxy tensors lack.
     """
     sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args or (0,)
     if self.layout is torch.sparse_coo:
@@ -29,7 +29,7 @@ def _new(self, *args, **kwargs):
 
 
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **rest):
-    """Tensor.new_tensor: torch's own looks for a backend, likewise."""
+    """Tensor.new_tensor: torch's own method looks for a backend likewise."""
     if rest:
         return torch._C.TensorBase.new_tensor(
             self, data, dtype=dtype, device=device, requires_grad=requires_grad, **rest
@@ -47,7 +47,7 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **r
 
 
 def _tolist(self):
-    """Tensor.tolist: under symbolic_numbers, of symbols."""
+    """Tensor.tolist: a list of symbols under the option symbolic_numbers."""
     numbers = _C.read_numbers(self) if _C.is_capturing() else None
     if numbers is None:
         return torch._C.TensorBase.tolist(self)
@@ -66,9 +66,9 @@ for _name, _function in (("new", _new), ("new_tensor", _new_tensor), ("tolist", 
 
 
 def _select_symbols(tensor, key):
-    """The view that the symbolic integers of an index select, and what is left of the index; None for other indices.
+    """The view selected by the symbolic integers of an index, and the rest of the index; None for any other index.
 
-    torch's own indexing asks for their values, though it selects in the same way, and first.
+    torch's own indexing specializes the integers, though it selects in the same way, and first.
     """
     key = key if type(key) is tuple else (key,)
     for k in key:
@@ -79,7 +79,7 @@ def _select_symbols(tensor, key):
     fixed = sum(k is not None and k is not Ellipsis for k in key)
     if fixed > tensor.dim() or sum(k is Ellipsis for k in key) > 1:
         return None
-    missing, dim, left = tensor.dim() - fixed, 0, []  # left: what tensors among the indices ask for
+    missing, dim, left = tensor.dim() - fixed, 0, []  # left: the indices for the tensors among them
     for k in key:
         if type(k) in INTS:
             tensor = tensor.select(dim, k)
@@ -95,26 +95,26 @@ def _select_symbols(tensor, key):
 
 
 def get_item(tensor, key):
-    """tensor[key], with a symbolic integer among the indices; NotImplemented when it is torch's to do."""
+    """tensor[key], with a symbolic integer among the indices; NotImplemented to leave it to torch."""
     try:
         found = _select_symbols(tensor, key)
-    except IndexError:  # torch's message is another one
-        if _C._has_failed():  # an operator before this one raised it, when the piece ended here
+    except IndexError:  # torch has another message
+        if _C._has_failed():  # an operator before this one raised it, when the graph broke here
             raise
         found = None
     return NotImplemented if found is None else found[0][found[1]] if found[1] else found[0]
 
 
 def _dims_taken(item):
-    """How many dimensions of a tensor this part of an index is about."""
+    """The number of dimensions of a tensor that this part of an index takes."""
     if item is None or item is ...:
         return 0
     return item.dim() if isinstance(item, torch.Tensor) and item.dtype is torch.bool else 1
 
 
 def _where_tensors_say(tensor, key):
-    """(What an index selects without its tensors, these as index_put_() takes them, of how many dimensions that is), or
-    None where the index is of another kind."""
+    """The selection of an index without its tensors, the tensors in index_put_()'s form, and the number of dimensions
+    of the place. None for any other kind of index."""
     items = key if isinstance(key, tuple) else (key,)
     kinds = (*INTS, slice, types.EllipsisType, types.NoneType, torch.Tensor)
     if not all(type(item) in kinds for item in items) or sum(item is ... for item in items) > 1:
@@ -125,7 +125,7 @@ def _where_tensors_say(tensor, key):
     rest = tensor.dim() - sum(_dims_taken(item) for item in items)
     if rest < 0:
         return None
-    indices = []  # of each dimension of what is selected so far
+    indices = []  # for each dimension of the selection so far
     for item in items:
         if item is ...:
             indices += [None] * rest
@@ -148,15 +148,16 @@ def _width(indices):
 
 
 def _begins_like(where, indices, value):
-    """Whether the values have dimensions before those that a tensor selects, of the sizes that are there: 1 or not is no
-    question then, also to the derivative. Where several tensors say where, their dimensions may be elsewhere."""
+    """Whether the value's dimensions before the indexed dimension have the sizes of the place. Then neither the
+    assignment nor its derivative asks whether these sizes are 1. Several index tensors may move their dimensions
+    elsewhere."""
     places = [at for at, item in enumerate(indices) if item is not None]
     return len(places) == 1 and places[0] > 0 and value.shape[: places[0]] == where.shape[: places[0]]
 
 
 def _put(tensor, key, value):
-    """Where tensors say: torch's own code asks whether the values begin with sizes of 1, which it leaves out. The
-    derivative of the values asks, too: it is summed to their sizes."""
+    """Assigns by index tensors. torch's own code asks whether the value begins with sizes of 1, to drop them. The
+    value's derivative asks, too: it is summed to the value's sizes."""
     found = _where_tensors_say(tensor, key)
     if found is None or value.dim() > found[2]:
         return False
@@ -168,7 +169,7 @@ def _put(tensor, key, value):
 
 
 def set_item(tensor, key, value):
-    """tensor[key] = value, likewise."""
+    """tensor[key] = value; NotImplemented to leave it to torch."""
     of_size = type(value) is torch.Tensor and value.dim() > 0 and type(value.shape[0]) in SYMINTS
     if of_size and _put(tensor, key, value):
         return None
@@ -189,7 +190,7 @@ def product(numbers):
 
 
 def is_contiguous(tensor, memory_format=torch.contiguous_format):
-    """Tensor.is_contiguous() for the sizes of this call: with guards, where sizes in general have another answer."""
+    """Tensor.is_contiguous() for the sizes of this call: guards are added where general sizes have another answer."""
     if torch._C.TensorBase.is_contiguous(tensor, memory_format=memory_format):
         return True
     sizes, strides, rank = tensor.shape, tensor.stride(), tensor.dim()
@@ -211,8 +212,8 @@ def is_contiguous(tensor, memory_format=torch.contiguous_format):
 
 
 def stride(tensor, *args, **kwargs):
-    """Tensor.stride(): a dimension of size 1 may have any, which is read from memory where that is not laid out by the
-    program; programs for other sizes are guarded to be that."""
+    """Tensor.stride(): a dimension of size 1 may have any stride. Where the program does not lay the tensor out, the
+    stride is read from memory. Guards keep programs for other sizes from such a call."""
     if any(n < 2 for n in tensor.shape) and not _C.lays_out(tensor):
         tensor.data_ptr()
     return torch._C.TensorBase.stride(tensor, *args, **kwargs)

@@ -1,7 +1,7 @@
-"""Forms of torch's functions for symbolic numbers: base.py says what they are.
+"""Decompositions of torch's functions for symbolic numbers (base.py).
 
-A module is imported when the first of its functions is called with such numbers (or at all, of those that are always
-evaluated): most programs call none. What stands here is what its decorators say, which a test holds it to.
+A module is imported when the first of its functions is called with symbolic numbers, or at all for functions with
+`always`. Most programs call none. The tables here repeat the decorators in the modules, and a test compares both.
 """
 
 import types
@@ -9,11 +9,11 @@ import types
 from .. import _C
 from .._genuine import math, torch
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
-# Of base.form's `always`: where a number is symbolic that stands in no list, or a tensor has sizes that only data has.
+# Values of base.form's `always`: a symbolic number outside of lists, or a tensor with data-dependent sizes.
 OF_DATA = 2
-# Likewise: where a factor (alpha, beta, value) is a tensor without dimensions, whose number the C code would read.
+# A factor (alpha, beta, value) is a tensor without dimensions, whose number the C code would read.
 OF_FACTORS = 3
 OF_SYMBOLS_OR_FACTORS = 4
 
@@ -71,7 +71,7 @@ _WITH_FACTORS = {
 
 
 def rows():
-    """(function, the module with its form, when it is evaluated in its place: `always` of base.form)"""
+    """(function, the module with its decomposition, the condition for its use: `always` of base.form)"""
     tables = {
         False: _OF_SYMBOLS,
         True: _ALWAYS,
@@ -86,7 +86,7 @@ def rows():
                 function = _OWNERS.get(owner) or torch
                 for part in own.split(".") if owner in _OWNERS else name.split("."):
                     function = getattr(function, part, None)
-                # Others there are in some releases of torch alone, or the user has put them there.
+                # Functions missing in this release of torch, and replacements by the user, are skipped.
                 if function is not None and not isinstance(function, types.FunctionType):
                     yield function, f"{__name__}.{module}", always
 

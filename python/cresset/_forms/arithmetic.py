@@ -1,15 +1,18 @@
-"""Operators of symbolic numbers that no expression has: on bits, shifts by symbols, remainders of floats. What they give is a
-symbol of its own, which each call computes (bridge/computed_number.h); else they pin the numbers, as _capture_patches has it."""
+"""Operators of symbolic numbers without an expression: on bits, shifts by symbols, remainders of floats.
+
+The result is a derived integer symbol, which each call computes (bridge/computed_number.h). Where this is impossible,
+the numbers are specialized, as in _capture_patches.
+"""
 
 from .. import _C
 from .._numbers import INTS, NUMBERS, SymFloat, SymInt
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def _of_bits(name, pinned):
     def operator(self, other):
-        by_number = "shift" in name and type(other) is int  # products and quotients
+        by_number = "shift" in name and type(other) is int  # as products and quotients
         made = _C._computed(name[2:-2], self, other) if type(other) in INTS and not by_number else None
         if made is not None:
             return made
@@ -47,7 +50,7 @@ def _set(owner, name, method):
     method.__name__, method.__qualname__ = (
         name,
         f"{'SymInt' if owner is SymInt else 'SymFloat'}.{name}",
-    )  # of the machinery of numbers, as all are
+    )  # part of the machinery of numbers
     setattr(owner, name, method)
 
 

@@ -1,8 +1,9 @@
-"""Functions of torch whose C code takes plain numbers, made of operators that take symbols.
+"""Decompositions of torch functions whose C code takes plain numbers, into operators that accept symbols.
 
-Evaluated in their place where an argument is symbolic (src/frontend/equivalents.h), so that one program serves all values. What a
-form has no parameter for is torch's own to do; so is what a form is not made for: it calls the function itself, which asks for
-the numbers, and raises what eager raises. Calls in a form are not replaced again.
+A decomposition is evaluated for a call with a symbolic argument (src/frontend/equivalents.h), so that a single program
+serves all values. A call with parameters missing in the decomposition goes to torch. For unsupported arguments, the
+decomposition calls the original function, which specializes the numbers, and raises eager mode's errors. Calls in a
+decomposition are not replaced again.
 """
 
 import types
@@ -12,13 +13,16 @@ from .._genuine import torch
 from .._numbers import INTS, SYMBOLS, SYMBOOLS, SYMINTS
 from . import OF_DATA, OF_FACTORS, OF_SYMBOLS_OR_FACTORS  # noqa: F401
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def form(*functions, always=False, varied=False):
-    """A decorator: the form of these functions, with their parameters, by the names that they have there. always: also of
-    plain numbers, since it is sizes of its tensors that the C code asks for; or what _forms names. varied: an int argument
-    of the compiled function is pinned until it has varied between calls, since code for a fixed number is faster."""
+    """A decorator for the decomposition of these functions, with their parameters and parameter names.
+
+    always: also used for plain numbers, because the C code reads sizes of the tensors; or a constant of _forms. varied:
+    an int argument of the compiled function is specialized until it has varied between calls, because code for a fixed
+    number is faster.
+    """
 
     def decorate(function):
         for original in functions:
@@ -30,7 +34,7 @@ def form(*functions, always=False, varied=False):
 
 
 def hide(names, of=None):
-    """Frames of these functions are passed over, as those of the C functions are that they stand for."""
+    """Hides the frames of these functions, as the replaced C functions have no frames either."""
     for function in list(names.values()):
         if isinstance(function, types.FunctionType) and function.__globals__ is (names if of is None else of):
             _hide_code(function.__code__)
@@ -60,20 +64,20 @@ def is_symbol(number):
 
 
 def is_factor(number):
-    """Whether it is a tensor that is taken for a number."""
+    """Whether the number is a tensor used as a number."""
     if not is_dense(number) or number.dim() > 0 or number.requires_grad:
         return False
     return not number.is_complex() and number.dtype is not torch.bool
 
 
 def is_of_data(number):
-    """Whether only data knows it."""
+    """Whether the number is unbacked."""
     return type(number) in (*SYMINTS, *SYMBOOLS) and not number.node.has_hint()
 
 
 def holds(condition, message=None):
-    """Whether it holds; where only data can tell, it is taken to, which is checked when the program runs: else the error
-    that eager raises has this message."""
+    """Whether the condition holds. An unbacked condition is taken to hold, and checked when the program runs. `message`
+    is the message of eager mode's error."""
     if is_of_data(condition):
         return _C.expect(condition, None if message is None else lambda: message)
     return bool(condition)
@@ -87,7 +91,7 @@ def product_of(numbers):
 
 
 def several(value, count):
-    """A number, or one for each dimension, as a list; None where there are others."""
+    """A number, or a number for each dimension, as a list; None for any other number of values."""
     if isinstance(value, (tuple, list)):
         out = list(value) * (count if len(value) == 1 else 1)
     else:
@@ -96,7 +100,7 @@ def several(value, count):
 
 
 def laid_out_like(result, input):
-    """As operators on images give their results: channels last where the image is that."""
+    """The layout of operators on images: channels last if the input is channels last, else contiguous."""
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(input.dim())
     if last is None or input.is_contiguous() or not input.is_contiguous(memory_format=last):
         return result.contiguous()

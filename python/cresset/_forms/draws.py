@@ -1,12 +1,12 @@
-"""Forms of operators that draw random numbers (base.py), whose probabilities and parameters may be symbolic floats: the
-numbers are those that eager draws."""
+"""Decompositions of operators with random numbers (base.py), whose probabilities and parameters may be symbolic floats.
+The random numbers are the same as in eager mode."""
 
 from .. import _C
 from .._genuine import math, torch
 from .._numbers import SYMFLOATS
 from .base import are_floats_alike, form, hide, is_float
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def keeps_all(input, p, train):
@@ -15,12 +15,12 @@ def keeps_all(input, p, train):
 
 
 def draws(input, p):
-    """Whether numbers are drawn; the rest is left to torch, which refuses what it does not know."""
+    """Whether random numbers are drawn; torch handles the rest, including errors."""
     return is_float(input) and 0 < p < 1
 
 
 def drawn_into(noise, chance):
-    """1 by this chance, else 0: drawn in the order in which the noise lies, as noise.bernoulli_() is filled."""
+    """1 with probability `chance`, else 0, drawn in the memory order of the noise, as noise.bernoulli_() does."""
     if noise.is_contiguous():
         return _C.drawn("aten::bernoulli.p", noise, chance)
     strides = noise.stride()
@@ -39,7 +39,7 @@ def per_channel(input):
 
 
 def dropped_to_alpha(input, noise, p):
-    """What keeps mean and variance of SELU's results."""
+    """The values that keep mean and variance of SELU's results."""
     alpha = 1.7580993408473766
     a = ((alpha * alpha * p + 1) * (1 - p)) ** -0.5
     kept = drawn_into(noise, 1 - p)
@@ -170,7 +170,7 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
         return original()
     if query.dtype not in (torch.float32, torch.float64) or enable_gqa or (is_causal and attn_mask is not None):
         return original()
-    if type(dropout_p) not in SYMFLOATS:  # the products' own sizes go on without one
+    if type(dropout_p) not in SYMFLOATS:  # without dropout, only a symbolic scale needs the decomposition
         if type(scale) not in SYMFLOATS:
             return original()
         return torch._C._nn.scaled_dot_product_attention(

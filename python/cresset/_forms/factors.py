@@ -1,15 +1,15 @@
-"""Forms of sums with a factor that is a tensor (base.py): a step size, a momentum, what a line search gave. The C code
-reads its number; the program multiplies by it."""
+"""Decompositions of sums with a tensor as factor (base.py): a step size, a momentum, the result of a line search. The C
+code reads the number of the factor; the program multiplies by it."""
 
 from .. import _C
 from .._genuine import torch
 from .base import OF_FACTORS, are_floats_alike, form, hide, is_factor, is_float
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def width_of(dtype):
-    """What the C code computes in."""
+    """The dtype in which the C code computes."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 

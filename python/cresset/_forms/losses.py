@@ -1,4 +1,4 @@
-"""Forms of losses (base.py) whose margins, bounds and smoothing may be symbolic floats."""
+"""Decompositions of losses (base.py) whose margins, bounds and smoothing may be symbolic floats."""
 
 from .. import _C
 from .._genuine import torch
@@ -6,13 +6,13 @@ from .._numbers import SYMFLOATS
 from .base import form, hide, is_float, is_symbol
 from .norms import pairwise_distance
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 
 
 def reduced(loss, reduction):
-    """As torch counts them: 0 none, 1 mean, 2 sum."""
+    """Reductions in torch's numbering: 0 none, 1 mean, 2 sum."""
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 

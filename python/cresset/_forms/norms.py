@@ -1,33 +1,33 @@
-"""Forms of norms and of what normalizes (base.py), whose powers and epsilons may be symbolic floats, and groups sizes."""
+"""Decompositions of norms and normalizations (base.py): powers and epsilons may be symbolic floats, groups sizes."""
 
 from .. import _C
 from .._genuine import math, torch
 from .._numbers import NUMBERS, SYMFLOATS
 from .base import form, hide, is_float, is_symbol
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 
 
 def wide(tensor):
-    """In the dtype that kernels compute in."""
+    """The tensor in the dtype in which kernels compute."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 def fit(tensors, dtype, shape):
-    """Weights and the like: none, or of this dtype and shape."""
+    """Whether weights and the like are None, or of this dtype and shape."""
     return all(t is None or (isinstance(t, torch.Tensor) and t.dtype == dtype and t.shape == shape) for t in tensors)
 
 
 def centered(input, dims, eps):
-    """Over some dimensions, as the mean of 0 and the variance of 1 have it."""
+    """The input with mean 0 and variance 1 over some dimensions."""
     mean = input.mean(dims, keepdim=True)
     return (input - mean) * torch.rsqrt(input.var(dims, unbiased=False, keepdim=True) + eps)
 
 
 def lying_as(out, input):
-    """As ATen's kernels leave it: channels last where the input lies so, else row by row."""
+    """The layout of ATen's kernels: channels last if the input is channels last, else contiguous."""
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(input.dim())
     if last is not None and not input.is_contiguous() and input.is_contiguous(memory_format=last):
         return out.contiguous(memory_format=last)
@@ -116,7 +116,7 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
 
 
 def is_power(p):
-    """One that has no meaning of its own, as guards say."""
+    """Whether guards exclude the powers with a meaning of their own."""
     return type(p) in NUMBERS and p > 0 and p != math.inf
 
 
@@ -156,13 +156,13 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
 
 def has_distances(x):
-    """What the operators' kernels take: other dtypes are an error."""
+    """Whether the operators' kernels accept the tensor: other dtypes are an error."""
     return isinstance(x, torch.Tensor) and x.dtype in (torch.float32, torch.float64)
 
 
 @form(torch._C._VariableFunctions.cdist, always=True)
 def cdist(x1, x2, p=2.0, compute_mode=None):
-    """Rows that only data counts do not choose among algorithms."""
+    """A data-dependent number of rows must not choose among algorithms."""
     plain = not is_symbol(p) and isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)
     if plain and not any(is_symbol(n) and not n.node.has_hint() for x in (x1, x2) for n in x.shape[-2:-1]):
         return torch._C._VariableFunctions.cdist(x1, x2, p, compute_mode)
@@ -182,7 +182,7 @@ def pdist(input, p=2.0):
 
 
 def divided_by_norm(x, dim, eps):
-    """What the bound adds is no part of the derivative."""
+    """The contribution of the bound has no derivative."""
     norm = torch.linalg.vector_norm(x, 2, dim, keepdim=True)
     return x / (norm + (norm.clamp_min(eps) - norm).detach())
 

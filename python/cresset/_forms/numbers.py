@@ -1,5 +1,5 @@
-"""Forms of operators beside a number (base.py): factors, exponents, bounds and fillings that are symbolic, and losses with
-such parameters."""
+"""Decompositions of operators with a number (base.py): symbolic factors, exponents, bounds and fill values, and losses
+with symbolic parameters."""
 
 import torch.nn.functional as F
 
@@ -18,13 +18,13 @@ from .base import (
     is_symbol,
 )
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 
 
 def as_tensor_beside(number, tensor):
-    """A number as a tensor that promotes as the number does."""
+    """A number as a tensor with the number's type promotion."""
     whole = type(number) in INTS and not tensor.is_complex()
     dtype = tensor.dtype if whole or tensor.is_floating_point() else torch.get_default_dtype()
     if tensor.dtype is torch.bool and whole:
@@ -133,7 +133,7 @@ def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 
 def sum_of(input, product, alpha, beta):
-    """beta * input + alpha * product; of a beta of 0, what is in input does not matter."""
+    """beta * input + alpha * product; with a beta of 0, the values of input do not matter."""
     product = (product * alpha).to(product.dtype)
     return product.to(product.dtype) if beta == 0 else product + (input if is_one(beta) else input * beta)
 
@@ -143,10 +143,11 @@ def is_one(number):
 
 
 def multiplies(input, tensors, alpha, beta, ranks):
-    """Floats of one dtype; and a factor that is a symbol, but no size, which such operators take, or a tensor."""
+    """Whether the tensors are floats of the same dtype, and a factor is a symbolic float or a tensor. These operators
+    accept sizes themselves."""
     if type(alpha) not in SYMFLOATS and type(beta) not in SYMFLOATS and not is_factor(alpha):
         return False
-    if isinstance(beta, torch.Tensor):  # of 0, what is in input would not matter
+    if isinstance(beta, torch.Tensor):  # for a tensor of 0, the values of input would not matter
         return False
     return (
         are_floats_alike(input, *tensors)
@@ -160,7 +161,8 @@ def multiplies(input, tensors, alpha, beta, ranks):
 
 
 def product_form(name, product, ranks, rank, as_input=False):
-    """torch.addmm() and its kin, and the methods of that name. as_input: results lie as the input does."""
+    """Registers torch.addmm() and its kin, and the methods with the same name. as_input: results have the input's
+    layout."""
     function = getattr(torch, name)
 
     def with_factors(input, first, second, *, beta=1, alpha=1):
@@ -216,11 +218,11 @@ def index_add_(self, dim, index, source, *, alpha=1):
     return self.index_add_(dim, index, (source * alpha).to(source.dtype))
 
 
-# ---- fillings
+# ---- fill values
 
 
 def adds_to_data(input, pad):
-    """Whether it adds to a dimension that may have no elements, as data has it: parts put side by side need none."""
+    """Whether padding extends a dimension that may be empty at run time: concatenation needs no elements."""
     rank = input.dim()
     sizes = [input.shape[rank - 1 - i // 2] for i in range(min(len(pad), 2 * rank))]
     unknown = [is_symbol(n) and not n.node.has_hint() and not (type(p) is int and p == 0) for n, p in zip(sizes, pad)]
@@ -273,7 +275,7 @@ def constant_pad_nd(input, pad, value=0):
 
 
 def filling(tensor, value):
-    """A number that is put into a tensor, in its dtype; as it is where that is to be checked."""
+    """A fill value in the tensor's dtype; unchanged if torch must check it."""
     return torch.full((), value, dtype=tensor.dtype) if is_float(tensor) and is_symbol(value) else value
 
 
@@ -288,7 +290,7 @@ def index_fill_(self, dim, index, value):
 
 
 def folded(reduce):
-    """How what is there and the number become one; nothing where the number takes its place."""
+    """The `reduce` argument, which combines old value and number; empty if the number replaces the old value."""
     return {} if reduce is None else {"reduce": reduce}
 
 

@@ -1,12 +1,12 @@
-"""Forms of what is made of a length, an offset or a step alone (base.py): diagonals, triangles, window functions, frequencies,
-sequences of several lengths, sizes that are broadcast."""
+"""Decompositions of functions of a length, an offset or a step alone (base.py): diagonals, triangles, window functions,
+frequencies, sequences of several lengths, broadcast sizes."""
 
 from .. import _C
 from .._genuine import math, torch
 from .base import form, hide, is_dense, is_float
 from .windows import Windows, apart
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 
@@ -55,14 +55,14 @@ def diagflat(input, offset=0):
 
 
 def count_below(rows, columns, offset):
-    """How many elements of a matrix are on and below a diagonal: none in some rows, one more in each of others, then all."""
+    """The number of elements on and below a diagonal: none in the first rows, one more in each row, then whole rows."""
     none = torch.sym_min(torch.sym_max(-offset, 0), rows)
     whole = torch.sym_min(torch.sym_max(columns - offset, 0), rows)
     return (whole - none) * (none + whole + 1 + 2 * offset) // 2 + (rows - whole) * columns
 
 
 def indices(first, in_row, count):
-    """Of so many elements, row by row, of which each has some from a column on."""
+    """Row and column of `count` elements, row by row: row i has in_row[i] elements from column first[i] on."""
     ends, at = in_row.cumsum(0), torch.arange(count)
     row = torch.searchsorted(ends, at, right=True)
     return torch.stack([row, at - (ends - in_row)[row] + first[row]])
@@ -92,11 +92,11 @@ def combinations(input, r=2, with_replacement=False):
     return input[triu_indices(count, count, 0 if with_replacement else 1)].T.contiguous()
 
 
-# ---- functions of a place
+# ---- functions of a position
 
 
 def angles(length, periodic, turns, dtype, device):
-    """So many turns over a window; None where a window has another meaning."""
+    """The angles of `turns` turns over a window; None for windows with a special meaning."""
     dtype = torch.get_default_dtype() if dtype is None else dtype
     if dtype not in (torch.float32, torch.float64) or length < 2:
         return None
@@ -168,7 +168,7 @@ def rfftfreq(n, d=1.0, *, dtype=None, device=None):
 @form(torch.logspace)
 def logspace(start, end, steps, base=10.0, *, dtype=None, device=None):
     if isinstance(steps, (float, torch.SymFloat)):
-        return torch.logspace(start, end, steps)  # which raises
+        return torch.logspace(start, end, steps)  # raises the error
     kind = torch.get_default_dtype() if dtype is None else dtype
     tensors = isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor)
     if kind not in (torch.float32, torch.float64) or tensors or base <= 0:
@@ -186,7 +186,7 @@ def vander(x, N=None, increasing=False):
     return out if increasing else out.flip(1)
 
 
-# ---- parts written
+# ---- parts of a tensor replaced
 
 
 @form(torch.diagonal_scatter, torch._C.TensorBase.diagonal_scatter)
@@ -204,7 +204,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 
 @form(torch._C._VariableFunctions.block_diag, always=True)
 def block_diag(tensors):
-    """With gradients: ATen's derivative keeps the sizes as numbers."""
+    """Decomposed with gradients only: ATen's derivative keeps the sizes as numbers."""
     usual = isinstance(tensors, (list, tuple)) and len(tensors) > 0 and all(is_dense(t) for t in tensors)
     usual = usual and all(t.dim() <= 2 and t.dtype == tensors[0].dtype for t in tensors)
     if not usual or not torch.is_grad_enabled() or not any(t.requires_grad for t in tensors):
@@ -222,8 +222,8 @@ def block_diag(tensors):
 
 
 def repeats_each(input, repeats, dim):
-    """Whether there is a number of repetitions for each slice. Of one slice, ATen would rather ask whether there is one
-    number for all."""
+    """Whether each slice has its own number of repetitions. For a single slice, ATen would ask whether the number is
+    for all."""
     usual = is_dense(input) and is_dense(repeats) and repeats.dim() == 1 and repeats.dtype is torch.int64
     return usual and type(dim) is int and -input.dim() <= dim < input.dim() and repeats.shape[0] == input.shape[dim]
 

@@ -1,4 +1,4 @@
-"""Forms of products of several matrices (base.py), whose order depends on their sizes."""
+"""Decompositions of products of several matrices (base.py), whose order depends on their sizes."""
 
 import itertools
 
@@ -6,11 +6,11 @@ from .. import _C
 from .._genuine import torch
 from .base import form, hide, is_dense, is_of_data
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def best_splits(sizes):
-    """Where to cut each run of matrices in two, for the fewest multiplications: by guards that compare costs."""
+    """The cuts of each run of matrices with the fewest multiplications; guards compare the costs."""
     count = len(sizes) - 1
     cost, cut = {(i, i): 0 for i in range(count)}, {}
     for length in range(1, count):
@@ -38,7 +38,7 @@ def product_in_order(matrices):
 
 
 def is_chain(tensors):
-    """Matrices that fit, or a vector first or last; of floats of one dtype."""
+    """Whether the matrices fit, with a vector allowed at either end, and are floats of the same dtype."""
     if not isinstance(tensors, (list, tuple)) or not 3 <= len(tensors) <= 6:
         return False
     first = tensors[0]

@@ -1,12 +1,12 @@
-"""Forms of what is made of a start, an end and a step, which may be symbolic floats (base.py), and of images made larger by
-such factors."""
+"""Decompositions of functions of start, end and step, which may be symbolic floats (base.py), and of upsampling by
+symbolic factors."""
 
 from .. import _C
 from .._genuine import math, torch
 from .._numbers import FLOATS, INTS, NUMBERS
 from .base import form, hide, is_float, laid_out_like
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 
@@ -21,7 +21,7 @@ def has_float(numbers):
 
 @form(torch.arange)
 def arange(start, end=None, step=1, *, dtype=None, layout=torch.strided, device=None, requires_grad=False):
-    """Of floats: how many there are is the call's to compute."""
+    """arange() of floats: each call computes the number of elements."""
 
     def original():
         of_ends = (start,) if end is None else (start, end, step)
@@ -35,7 +35,7 @@ def arange(start, end=None, step=1, *, dtype=None, layout=torch.strided, device=
     if kind not in (torch.float32, torch.float64) or layout is not torch.strided:
         return original()
     if step == 0 or not (last >= first if step > 0 else last <= first):
-        return original()  # which raises
+        return original()  # raises the error
     count = math.ceil((last - first) / step)
     return (torch.arange(count, dtype=torch.float64, device=device) * step + first).to(kind)
 
@@ -44,12 +44,12 @@ def arange(start, end=None, step=1, *, dtype=None, layout=torch.strided, device=
 
 
 def source(count, factor, dtype):
-    """Of each element of the result: where it comes from, before it is made whole. The kernel divides in the dtype."""
+    """The source position of each element of the result, before rounding. The kernel divides in the dtype."""
     return torch.arange(count, dtype=dtype), torch.full((), 1 / factor, dtype=dtype)
 
 
 def is_times(count, size, factor):
-    """Whether it is so many times as large, as a tensor: that decides no more than which element is taken."""
+    """Whether count is factor * size, as a tensor: the answer decides only which element is taken."""
     return torch.full((), count) == factor * size
 
 
@@ -57,14 +57,14 @@ def nearest(input, dim, count, factor, exact):
     place, scale = source(count, factor, torch.float32)
     size = input.shape[dim]
     at = ((place + 0.5) * scale).floor() if exact else (place * scale).floor()
-    if not exact:  # two sizes for which the kernels do not look at the factor
+    if not exact:  # for these two sizes the kernels ignore the factor
         at = torch.where(is_times(count, size, 2), (place / 2).floor(), at)
         at = torch.where(is_times(count, size, 1), place, at)
     return input.index_select(dim, at.long().clamp(max=size - 1))
 
 
 def between(input, dim, at):
-    """Linear between two elements."""
+    """Linear interpolation between two elements."""
     low = at.floor()
     shape = [1] * input.dim()
     shape[dim] = -1
@@ -75,7 +75,7 @@ def between(input, dim, at):
 
 
 def from_corner_to_corner(count, size, dtype):
-    """Places of `count` elements of which the first and the last lie on those of `size`."""
+    """Positions of `count` elements; the first and the last are aligned with the ends of `size` elements."""
     last = torch.full((), count - 1, dtype=dtype)
     return torch.arange(count, dtype=dtype) * ((size - 1) / last.clamp(min=1))
 
@@ -91,7 +91,7 @@ def linear(input, dim, count, factor, corners):
 
 
 def cubic_weights(t):
-    """Of the elements at -1, 0, 1 and 2 for a place between 0 and 1."""
+    """Weights of the elements at -1, 0, 1 and 2 for a position between 0 and 1."""
     a = -0.75
 
     def near(x):
@@ -121,7 +121,8 @@ def cubic(input, dim, count, factor, corners):
 
 
 def larger_by(upsample, along, has_corners):
-    """By factors that are sizes, to the sizes that come of it; by floats, dimension by dimension."""
+    """Registers the decomposition of an upsampling. Integer factors give output sizes; float factors go dimension by
+    dimension."""
 
     def made(input, output_size, factors, corners, original):
         if output_size is not None or not isinstance(factors, (list, tuple)) or len(factors) != input.dim() - 2:

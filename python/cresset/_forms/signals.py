@@ -1,16 +1,16 @@
-"""Forms of transforms of signals (base.py), whose lengths are sizes."""
+"""Decompositions of signal transforms (base.py), whose lengths are sizes."""
 
 import torch
 
 from .base import form, hide, is_dense
 
 _nn = torch._C._nn
-_BY_LENGTH, _BY_ROOT = 2, 1  # how a Fourier transform is scaled
-_LEAST = 1e-11  # that windows may add up to
+_BY_LENGTH, _BY_ROOT = 2, 1  # scalings of a Fourier transform
+_LEAST = 1e-11  # least sum of the squared windows
 
 
 def takes(input, n_fft, hop, width, window, onesided, return_complex):
-    """Whether they are a call that gives a real signal; what eager rejects or warns of is left to it."""
+    """Whether the arguments give a real signal; errors and warnings are left to eager mode."""
     numbers = (n_fft, hop, width)
     if not (is_dense(input) and input.is_complex() and input.dim() in (2, 3)) or return_complex:
         return False
@@ -22,7 +22,7 @@ def takes(input, n_fft, hop, width, window, onesided, return_complex):
 
 
 def added_up(rows, hop, length):
-    """Signals of this length, of the windows (batch, window, in window) that lie in them."""
+    """Signals of this length: the sum of overlapping windows, given as (batch, window, in window)."""
     size = (1, rows.shape[-1])
     return _nn.col2im(rows.transpose(1, 2), (1, length), size, (1, 1), (0, 0), (1, hop)).flatten(1)
 
@@ -60,7 +60,7 @@ def istft(
     first = n_fft // 2 if center else 0
     last = (whole - n_fft // 2 if center else whole) if length is None else first + length
     if not first < last <= whole:
-        return original()  # of which eager adds what is missing
+        return original()  # eager mode pads the missing part
     if width < n_fft:
         left = (n_fft - width) // 2
         weights = torch.constant_pad_nd(weights, (left, n_fft - width - left))
@@ -69,7 +69,7 @@ def istft(
     sums = added_up((weights * weights).expand(1, frames, n_fft), hop, whole)[:, first:last]
     signal = added_up(rows, hop, whole)[:, first:last] / sums
     signal = signal if input.dim() == 3 else signal.squeeze(0)
-    return original() if sums.abs().min() < _LEAST else signal  # it raises
+    return original() if sums.abs().min() < _LEAST else signal  # eager mode raises
 
 
 hide(globals())

@@ -1,4 +1,4 @@
-"""Forms of functions of mathematics (base.py), torch's and Python's, whose orders and tolerances may be symbolic."""
+"""Decompositions of mathematical functions of torch and Python (base.py): symbolic orders and tolerances."""
 
 import builtins
 
@@ -7,7 +7,7 @@ from .._capture_patches import NumpyInt
 from .._genuine import math, torch
 from .base import form, hide, is_float, is_symbol
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 
 def is_single(tensor):
@@ -36,7 +36,7 @@ def mvlgamma(input, p):
     return (halves + input.unsqueeze(-1)).lgamma().sum(-1) + p * (p - 1) * (math.log(math.pi) / 4)
 
 
-# ---- tolerances: operators that take tensors for them
+# ---- tolerances: the operators accept tensors for them
 
 
 def as_tolerance(value):
@@ -44,7 +44,7 @@ def as_tolerance(value):
 
 
 def tolerances(atol, rtol):
-    """Both as tensors, where one is; None is torch's own choice."""
+    """Both as tensors, if either is a tensor or a symbol; None is torch's own default."""
     given = [as_tolerance(t) for t in (atol, rtol)]
     return [torch.tensor(t, dtype=torch.float64) if isinstance(t, (int, float)) else t for t in given]
 
@@ -79,7 +79,7 @@ def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None):
 
 
 def _is_of_numpy(*numbers):
-    """One whose C code does the operator, and knows no symbols."""
+    """Whether numpy's C code executes the operator, which knows no symbols."""
     return any([type(n) is NumpyInt or type(n).__module__ == "numpy" for n in numbers])
 
 

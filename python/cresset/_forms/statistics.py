@@ -1,11 +1,11 @@
-"""Forms of what is counted and summed along a dimension (base.py): quantiles, histograms, covariances, integrals, differences."""
+"""Decompositions along a dimension (base.py): quantiles, histograms, covariances, integrals, differences."""
 
 from .. import _C
 from .._genuine import math, torch
 from .._numbers import FLOATS, NUMBERS, SYMFLOATS
 from .base import form, hide, holds, is_dense, is_float, is_of_data, is_symbol, product_of
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 # ---- quantiles
 
@@ -25,14 +25,14 @@ PLACES = {
 
 
 def picked(ordered, at, place):
-    """Elements at a place along a dimension: one place for all, or one for each."""
+    """Elements at a position along a dimension: a position for all, or for each."""
     return ordered.gather(at, place) if place.dim() > 0 else ordered.index_select(at, place.view(1))
 
 
 def quantile_of(input, q, dim, keepdim, interpolation, without_nan):
     along = input.reshape(-1) if dim is None else input
     at = 0 if dim is None else dim
-    ordered = along.sort(at).values  # what is no number comes last
+    ordered = along.sort(at).values  # NaN comes last
     last = along.shape[at] - 1
     if without_nan:
         last = along.isnan().logical_not().sum(at, keepdim=True) - 1
@@ -75,9 +75,9 @@ form_of_quantile(torch.nanquantile, torch._C.TensorBase.nanquantile, True)
 @form(torch.histc, torch._C.TensorBase.histc)
 def histc(input, bins=100, min=0, max=0):
     usual = is_float(input) and input.dtype in (torch.float32, torch.float64)
-    input = input.detach() if usual else input  # there is no derivative
+    input = input.detach() if usual else input  # the operator has no derivative
     if usual and bins > 0 and not is_symbol(min) and not is_symbol(max) and min == max == 0:
-        return _C.called("aten::histc", input, bins, 0, 0)  # of the data's own range, which may be none
+        return _C.called("aten::histc", input, bins, 0, 0)  # the range comes from the data, which may be empty
     if not usual or not bins > 0 or not min < max or not max - min < math.inf:
         return torch.histc(input, bins, min, max)
     x = input.reshape(-1)
@@ -105,13 +105,14 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
 
 
 def counted(input, dim):
-    """How many elements of the input are taken together."""
+    """The number of input elements for each result."""
     dims = range(input.dim()) if dim is None or dim == [] or dim == () else (dim,) if type(dim) is int else dim
     return product_of(input.shape[d] for d in dims)
 
 
 def is_own_correction(input, dim, correction):
-    """A symbolic one that ATen's operator, or its derivative, would ask for. Where it leaves nothing, eager warns."""
+    """Whether ATen's operator or its derivative would specialize a symbolic correction. Without degrees of freedom,
+    eager mode warns."""
     if not is_float(input) or not is_symbol(correction):
         return False
     wants_gradient = input.requires_grad and torch.is_grad_enabled()
@@ -119,7 +120,7 @@ def is_own_correction(input, dim, correction):
 
 
 def corrected(variance, input, dim, correction):
-    """The variance of all elements, as an estimate with fewer degrees of freedom."""
+    """The variance of all elements, corrected to an estimate with fewer degrees of freedom."""
     count = torch.full((), counted(input, dim), dtype=torch.float64)
     return variance * (count / (count - correction)).to(variance.dtype)
 
@@ -142,7 +143,7 @@ def std(input, dim=None, *, correction=1, keepdim=False):
 
 
 def rooted(variance):
-    """Where nothing varies, the derivative is 0."""
+    """The derivative is 0 where the variance is 0."""
     some = variance != 0
     return torch.where(some, torch.where(some, variance, 1.0).sqrt(), 0.0)
 
@@ -192,7 +193,7 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
 
 @form(torch.diff, torch._C.TensorBase.diff, always=True)
 def diff(input, n=1, dim=-1, prepend=None, append=None):
-    """Along a length that data gives, which may be 0: of nothing there are no differences."""
+    """Differences along a data-dependent length, which may be 0: an empty input has no differences."""
     rank = input.dim() if is_float(input) else 0
     usual = type(n) is int and n == 1 and prepend is None and append is None and -rank <= dim < rank
     if not usual or not is_of_data(input.shape[dim]):
@@ -254,8 +255,8 @@ def dsplit(input, sections):
 
 @form(torch.tensor_split, torch._C.TensorBase.tensor_split, always=True)
 def tensor_split(input, indices_or_sections, dim=0):
-    """Into so many parts: the first ones have one more each where the length leaves a rest, which nobody asks. They are
-    slices, which may be written, where parts of a split may not."""
+    """Splits into n parts; the first parts have an element more if the length is not divisible, without a decision on
+    it. The parts are writable slices, unlike the parts of a split."""
     n = indices_or_sections
     if type(n) is not int or n < 1 or not is_dense(input) or not -input.dim() <= dim < input.dim():
         return torch.tensor_split(input, n, dim)

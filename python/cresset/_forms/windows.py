@@ -1,16 +1,16 @@
-"""Forms of operators on windows (base.py): pools, unfold and fold, whose windows and steps may be sizes."""
+"""Decompositions of operators on windows (base.py): pools, unfold and fold, whose windows and steps may be sizes."""
 
 from .. import _C
 from .._genuine import math, torch
 from .base import form, hide, holds, is_dense, is_float, is_symbol, laid_out_like, several
 
-__builtins__ = _C._builtins  # of what follows: the user may have put others there
+__builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _nn = torch._C._nn
 
 
 class Windows:
-    """The windows of a pool along one dimension: where they begin, how long they are, what is added on either side."""
+    """The windows of a pool along a dimension: starts, length, and padding on either side."""
 
     def __init__(self, length, size, step, pad, spread=1):
         self.length, self.size, self.step, self.pad, self.spread = length, size, step, pad, spread
@@ -19,7 +19,7 @@ class Windows:
         self.count = 1 if self.is_whole else (length + 2 * pad - self.reach) // step + 1
 
     def ends_even(self):
-        """Whether the last window ends with the input, where ceil_mode changes nothing."""
+        """Whether the last window ends with the input, where ceil_mode has no effect."""
         return self.is_whole or (self.length + 2 * self.pad - self.reach) % self.step == 0
 
     def fit(self):
@@ -27,18 +27,18 @@ class Windows:
         return all(holds(condition) for condition in within)
 
     def has_pad(self):
-        """False where it is known that nothing is added."""
+        """False if the padding is known to be empty."""
         return not (type(self.pad) is int and self.pad == 0)
 
 
 def places(windows):
-    """Of each element in each window: its index, counted with what is added before."""
+    """The index of each element in each window, counted with the padding in front."""
     first = torch.arange(windows.count) * windows.step
     return first.unsqueeze(1) + torch.arange(windows.size) * windows.spread
 
 
 def taken_apart(tensor, dim, windows):
-    """The tensor, with what is added to it, as windows: how many instead of dim, and behind it how long they are."""
+    """The padded tensor as windows: dim counts the windows, and the next dimension counts the elements of a window."""
     if windows.is_whole:
         return tensor.unsqueeze(dim)
     if type(windows.size) is int and windows.size == 1 and type(windows.step) is int and windows.step == 1:
@@ -55,14 +55,14 @@ def in_transform():
 
 
 def is_differentiated(tensor):
-    """Whether views by strides are to be left out: their derivatives are for one number of elements each."""
+    """Whether strided views must be avoided: their derivatives specialize the number of elements."""
     return in_transform() or (tensor.requires_grad and torch.is_grad_enabled())
 
 
 def apart(tensor, windows):
-    """The last dimensions as windows: of each how many there are, and behind it how long they are."""
+    """The last dimensions as windows: each becomes two, the number of windows and the elements of a window."""
     if is_differentiated(tensor):
-        for i in range(len(windows)):  # from the last one
+        for i in range(len(windows)):  # from the last dimension on
             tensor = taken_apart(tensor, tensor.dim() - 1 - 2 * i, windows[-1 - i])
         return tensor
     tensor = tensor.contiguous()
@@ -82,7 +82,7 @@ def all_positive(numbers):
 
 
 def windows_of(input, rank, sizes, steps, pads, spreads=1):
-    """Along each of the last dimensions; None where that is not what the operator does."""
+    """The windows along each of the last dimensions; None for arguments unsuitable for the operator."""
     if not is_float(input) or input.dim() not in (rank + 1, rank + 2):
         return None
     sizes = several(sizes, rank)
@@ -114,7 +114,7 @@ def padded(input, windows, value=0.0):
 
 
 def elements(windows):
-    """How many elements of the input each window has."""
+    """The number of input elements in each window."""
     first = torch.arange(windows.count) * windows.step - windows.pad
     return (first + windows.size).clamp(max=windows.length) - first.clamp(min=0)
 
@@ -124,7 +124,7 @@ def means(input, rank, sizes, steps, pads, ceil_mode, count_pads, divisor, origi
     if windows is None or any(2 * w.pad > w.size or (ceil_mode and not w.ends_even()) for w in windows):
         return original()
     if divisor is not None and divisor == 0:
-        return original()  # which raises
+        return original()  # raises the error
     out = apart(padded(input, windows), windows)
     inner = [-1 - 2 * i for i in range(rank)]
     if divisor is None and (count_pads or not any(w.has_pad() for w in windows)):
@@ -165,7 +165,8 @@ means_of_images(_nn.avg_pool3d, 3)
 
 
 def largest_of(tensor, dim, at):
-    """The first largest element of each window, and its place along dim. at: the places of each window's elements."""
+    """The first largest element of each window, and its position along dim. at: the positions of each window's
+    elements."""
     taken = tensor.index_select(dim, at.reshape(-1)).unflatten(dim, tuple(at.shape))
     values, chosen = taken.max(dim + 1)
     shape = [1] * tensor.dim()
@@ -175,12 +176,13 @@ def largest_of(tensor, dim, at):
 
 
 def largest(input, rank, all_places):
-    """Of windows along the last dimensions, one after another: the first in the order of memory. With their indices."""
+    """The largest elements of windows along the last dimensions, in turn, with their indices: the first in memory
+    order."""
     values, index = input, None
     for i in range(rank):
         dim = input.dim() - 1 - i
         at = all_places[-1 - i]
-        if at is None:  # all of it
+        if at is None:  # the whole dimension
             values, place = values.max(dim, keepdim=True)
         else:
             values, place = largest_of(values, dim, at)
@@ -206,9 +208,9 @@ def maxima(input, rank, sizes, steps, pads, spreads, ceil_mode, original):
     if windows is None or any(2 * w.pad > w.size or (ceil_mode and not w.ends_even()) for w in windows):
         return original()
     if any(w.has_pad() and not (type(w.spread) is int and w.spread == 1) for w in windows):
-        return original()  # an element that is clamped into the window need not be one of it
+        return original()  # an element clamped into the window may lie outside of it
     values, index = largest(input, rank, [places_within(w) for w in windows])
-    if not is_differentiated(input):  # what is not used of either is not computed
+    if not is_differentiated(input):  # an unused result of the two is not computed
         greatest = apart(padded(input, windows, -math.inf), windows).amax([-1 - 2 * i for i in range(rank)])
         values = laid_out_like(greatest, input)
     return values, index
@@ -247,7 +249,7 @@ def adaptive_avg_pool1d(input, output_size):
 
 
 def places_of_some(length, count):
-    """Of the elements of windows that share a length among them; those that would be too many are the last ones again."""
+    """Positions of the elements of windows over a whole length. Shorter windows repeat their last element."""
     of = torch.arange(count)
     first, end = of * length // count, ((of + 1) * length + count - 1) // count
     longest = (length + count - 1) // count + 1
@@ -261,7 +263,8 @@ def adaptive_maxima(input, rank, counts, original):
         return original()
     lengths = input.shape[-rank:]
     found = largest(input, rank, [places_of_some(n, c) for n, c in zip(lengths, counts)])
-    return tuple(t.contiguous() for t in found) if rank == 3 else found  # ATen's of volumes knows no other layout
+    # ATen's operator on volumes has no other layout
+    return tuple(t.contiguous() for t in found) if rank == 3 else found
 
 
 @form(torch.adaptive_max_pool1d, varied=True)
@@ -320,7 +323,7 @@ def col2im(input, output_size, kernel_size, dilation, padding, stride):
     if not is_float(input) or input.dim() not in (2, 3) or None in (sizes, steps, pads, spreads, out):
         return original()
     if not any(is_symbol(n) for n in (*sizes, *steps, *spreads, *pads)):
-        return original()  # whose output may be symbols
+        return original()  # only the output size is symbolic here, which torch accepts
     if any(n <= 0 for n in (*sizes, *steps, *spreads, *out)) or any(p < 0 for p in pads):
         return original()
     rows, columns = (Windows(*of) for of in zip(out, sizes, steps, pads, spreads))
@@ -339,7 +342,7 @@ def col2im(input, output_size, kernel_size, dilation, padding, stride):
 
 
 def split_channels(input, factor):
-    """Whether channels are factor * factor times as many, as guards say."""
+    """Whether guards say that the number of channels is divisible by factor * factor."""
     return factor > 0 and input.dim() >= 3 and input.shape[-3] % (factor * factor) == 0
 
 

@@ -1,11 +1,11 @@
-// What the interpreter knows: which objects are young, by the garbage collector's lists (it appends what is made to the
-// youngest one); what the builtins were when it began.
+// Internals of the interpreter. The garbage collector's lists show which objects are young: new objects are appended to
+// the youngest list. The interpreter also keeps a copy of the original builtins.
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/interpreter.h"
 #include "internal/pycore_gc.h"
 #include "internal/pycore_interp.h"
 
-// Far below any threshold, and far above what a call can make.
+// Far below any threshold, and far above the number of objects that a call can make.
 enum { kResting = -(1 << 30) };
 
 void cresset_eval_rest_collector(void) {

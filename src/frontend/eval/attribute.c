@@ -1,17 +1,17 @@
-// Attribute look-up that tells where the value was found, and stops where Python code would have to run.
+// Attribute look-up, which reports the place of the value and stops where Python code would have to run.
 #include "frontend/eval/binders.h"
 #include "frontend/eval/class_version.h"
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 
-// property objects as CPython lays them out.
+// The layout of CPython's property objects.
 typedef struct {
   PyObject_HEAD PyObject* get;
   PyObject* set;
   PyObject* del;
 } PropertyObject;
 
-// The index of an interned name among the shared keys of a class's instances; -1 if it is not there. Names of attribute
+// The index of an interned name among the shared keys of a class's instances; -1 if it is missing. Names of attribute
 // instructions are interned, and so are the keys, so identity decides.
 static Py_ssize_t shared_index(PyDictKeysObject* keys, PyObject* name) {
   if (keys->dk_kind == DICT_KEYS_GENERAL) return -1;
@@ -24,7 +24,7 @@ static Py_ssize_t shared_index(PyDictKeysObject* keys, PyObject* name) {
 
 PyObject* cresset_eval_item(PyObject* dict, PyObject* name) {
   enum { kNames = 1024, kMostKeys = 64 };
-  static uint8_t places[kNames];  // where a name was found last; under the GIL
+  static uint8_t places[kNames];  // the last position of a name; under the GIL
   PyDictKeysObject* keys = ((const PyDictObject*)dict)->ma_keys;
   if (keys->dk_kind == DICT_KEYS_GENERAL) return PyDict_GetItemWithError(dict, name);
   const PyDictUnicodeEntry* entries = DK_UNICODE_ENTRIES(keys);
@@ -40,8 +40,8 @@ PyObject* cresset_eval_item(PyObject* dict, PyObject* name) {
   return value;
 }
 
-// What the instance's own dictionary or inline values hold under the name, borrowed; NULL if nothing. Does not make the
-// dictionary. An interned name only.
+// The value of an interned name in the instance's own dictionary or inline values, borrowed; NULL if missing. Does not
+// create the dictionary.
 static PyObject* instance_value(PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
   PyObject* dict = NULL;
@@ -181,15 +181,16 @@ void cresset_name_attribute_error(PyObject* owner, PyObject* name) {
 }
 
 static void no_attribute(PyObject* owner, PyObject* name) {
-  PyObject* value = PyObject_GenericGetAttr(owner, name);  // says it in CPython's own words
-  if (value != NULL) {                                     // it came into being meanwhile
+  PyObject* value = PyObject_GenericGetAttr(owner, name);  // raises with CPython's own message
+  if (value != NULL) {                                     // it was created meanwhile
     Py_DECREF(value);
     PyErr_SetObject(PyExc_AttributeError, name);
   }
   cresset_name_attribute_error(owner, name);
 }
 
-// Whether `all`, the class's __getattribute__, looks where object's does. A module's asks a function of the module too.
+// Whether `all`, the class's __getattribute__, searches the same places as object's. A module may define __getattr__
+// too.
 static int is_generic(PyObject* owner, PyObject* all) {
   if (all == cresset_known.object_getattribute || all == NULL) return 1;
   if (all != cresset_known.module_getattribute || !PyModule_Check(owner)) return 0;
@@ -215,7 +216,7 @@ static int looks_in_stores(PyTypeObject* type, PyObject* missing) {
   return dict != NULL && Py_IS_TYPE(dict, &PyGetSetDescr_Type);
 }
 
-// What such a function finds, a new reference. NULL: it is to be evaluated.
+// The value found by a __getattr__ over stores, a new reference. NULL: the function must be evaluated.
 static PyObject* in_stores(PyObject* owner, PyObject* name, PyObject* missing, int* looked_in) {
   if (stores_code == NULL || !looks_in_stores(Py_TYPE(owner), missing)) return NULL;
   PyObject* dict = PyObject_GenericGetDict(owner, NULL);
@@ -223,7 +224,7 @@ static PyObject* in_stores(PyObject* owner, PyObject* name, PyObject* missing, i
   for (*looked_in = 0; dict != NULL && found == NULL && *looked_in < PyTuple_GET_SIZE(stores_names);) {
     PyObject* store = cresset_eval_item(dict, PyTuple_GET_ITEM(stores_names, (*looked_in)++));
     if (store == NULL) continue;
-    // Keys that are no plain strings may compare in Python.
+    // Comparing keys other than plain strings may run Python code.
     if (!PyDict_CheckExact(store) || ((PyDictObject*)store)->ma_keys->dk_kind == DICT_KEYS_GENERAL) break;
     found = Py_XNewRef(cresset_eval_item(store, name));
   }
@@ -232,13 +233,12 @@ static PyObject* in_stores(PyObject* owner, PyObject* name, PyObject* missing, i
   return found;
 }
 
-// Instances of most classes are smaller than a module.
+// The size is a quick test: instances of most classes are smaller than a module.
 static int is_module(PyObject* owner) {
   return Py_TYPE(owner)->tp_basicsize >= PyModule_Type.tp_basicsize && PyModule_Check(owner);
 }
 
-// The class's __getattribute__, borrowed: the one that was found last, while the class has the version that it had
-// then.
+// The class's __getattribute__, borrowed. The last result is reused while the class keeps its version.
 static PyObject* getattribute_of(PyTypeObject* type) {
   typedef struct {
     unsigned version;
@@ -249,7 +249,7 @@ static PyObject* getattribute_of(PyTypeObject* type) {
   const unsigned version = cresset_class_version(type);
   Known* known = &all[version % kClasses];
   if (version != 0 && known->version == version) return known->function;
-  PyObject* function = _PyType_Lookup(type, cresset_names.__getattribute__);  // gives the class a version
+  PyObject* function = _PyType_Lookup(type, cresset_names.__getattribute__);  // assigns the class a version
   if (version != 0) *known = (Known){version, function};
   return function;
 }
@@ -262,13 +262,14 @@ static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttr
   PyObject* missing;
   if (is_generic(owner, all)) {
     const int nothing = load_generic(owner, name, method, read, result);
-    if (result->value != NULL) {  // nobody asks for __getattr__
+    if (result->value != NULL) {  // __getattr__ is not needed
       if (read != NULL && read->place == CRESSET_AT_INSTANCE && is_module(owner)) read->place = CRESSET_AT_MODULE;
       return;
     }
     PyObject *raised = NULL, *value = NULL, *traceback = NULL;
     if (nothing == 0 && result->python == NULL) {
-      // A descriptor that raised AttributeError asks __getattr__ too. Looking in classes forgets what was raised.
+      // A descriptor with an AttributeError asks __getattr__ too. The look-up in classes drops the exception, so it
+      // is saved.
       if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return;
       PyErr_Fetch(&raised, &value, &traceback);
     }
@@ -351,8 +352,7 @@ static int binds_names(const PyTypeObject* type) {
   return 0;
 }
 
-// The first read of a name: from now on the instance has it. One that there is not, the program is told of by its own
-// read.
+// Binds the name at its first read: from now on the instance has it. The program's own read reports a missing name.
 void cresset_eval_bind(PyObject* owner, PyObject* name) {
   if (!binds_names(Py_TYPE(owner)) || !PyUnicode_Check(name)) return;
   PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
@@ -403,7 +403,7 @@ void cresset_load_attribute(PyObject* owner, PyObject* name, int method, Cresset
   }
 }
 
-// A function of the program's that descriptors of this type have for `method`.
+// The program's function for `method` in the class of the descriptor.
 static PyObject* python_method(PyObject* descriptor, PyObject* method) {
   PyTypeObject* type = Py_TYPE(descriptor);
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_descr_set == NULL) return NULL;

@@ -1,4 +1,4 @@
-// Arguments into the slots of a new frame.
+// Binds arguments to the slots of a new frame.
 #include "frontend/eval/helpers.h"
 
 // The n-th positional argument of the call; NULL behind the last.
@@ -28,7 +28,7 @@ static int bind_positional(const PyCodeObject* code, const CallArguments* call, 
   return 1;
 }
 
-// The slot of a parameter that may be given by name; -1 if there is none.
+// The slot of a parameter that accepts a keyword; -1 if there is none.
 static Py_ssize_t parameter_slot(const PyCodeObject* code, PyObject* name) {
   const Py_ssize_t end = code->co_argcount + code->co_kwonlyargcount;
   PyObject* names = code->co_localsplusnames;
@@ -41,7 +41,7 @@ static Py_ssize_t parameter_slot(const PyCodeObject* code, PyObject* name) {
   return -1;
 }
 
-// overrides: a value given by name replaces one that a partial gave by name.
+// overridden: the keywords of a partial, which keywords of the call may replace; or NULL.
 static int bind_keyword(const PyCodeObject* code, PyObject** slots, PyObject* name, PyObject* value,
                         PyObject* overridden) {
   if (!PyUnicode_Check(name)) return 0;
@@ -65,7 +65,7 @@ static int bind_keywords(const PyCodeObject* code, const CallArguments* call, Py
     if (rest == NULL) return 0;
     slots[code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0)] = rest;
   }
-  // What a partial gave by name collides with positional arguments, but gives way to names of the call.
+  // A keyword of the partial collides with a positional argument, but gives way to a keyword of the call.
   PyObject *name, *value;
   Py_ssize_t position = 0;
   while (call->partial_dict != NULL && PyDict_Next(call->partial_dict, &position, &name, &value)) {
@@ -124,7 +124,7 @@ int cresset_tell_defaults(const CressetEvalHooks* hooks, CressetActivation* acti
   const int count = code->co_argcount + code->co_kwonlyargcount;
   if (count > 256) return 0;
   memset(given, 0, (size_t)count);
-  // Which parameters the call leaves open.
+  // Marks the parameters that the call itself fills.
   for (Py_ssize_t i = 0; i < positional_count(call) && i < code->co_argcount; i++) given[i] = 1;
   PyObject *name, *value;
   Py_ssize_t position = 0;

@@ -1,5 +1,4 @@
-// Objects that bind their names when somebody looks at them (cresset_eval_binds_names): torch.ops and what is found
-// there.
+// Objects that bind a name at its first use (cresset_eval_binds_names): torch.ops and its namespaces.
 #pragma once
 
 #include <Python.h>
@@ -8,10 +7,10 @@
 extern "C" {
 #endif
 
-// Instances of this very type look a name up once, natively, and keep what they found under that name, by __getattr__
-// or by descriptors of the type `caches` (torch.ops, and what is found there): that is no write of the program's.
+// Instances of exactly this type look a name up once, natively, and keep the value under the name. They use __getattr__
+// or descriptors of the type `caches` (torch.ops and its namespaces). The binding is no write of the program.
 void cresset_eval_binds_names(PyTypeObject* type, PyTypeObject* caches);
-// Has such an object bind the name, natively, if it has not; nothing of others. Sets no exception.
+// Makes an object of a registered type bind the name natively; does nothing for any other object. Sets no exception.
 void cresset_eval_bind(PyObject* owner, PyObject* name);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-// What the evaluator and those who watch it have to know of a version's instructions. C and C++.
+// Properties of a version's instructions, for the evaluator and its sessions. C and C++.
 //
-// The columns of opcodes_3xx.def are X(name, operands, flow). Operands: how many values on the stack are the
-// instruction's own where a hook may end a piece in it, when its result is not there yet; it may use `oparg`. Flow:
-// where evaluation goes on behind it.
+// The columns of opcodes_3xx.def are X(name, operands, flow). Operands: the number of the instruction's own values on
+// the stack when a hook causes a graph break in it, before its result is there; may use `oparg`. Flow: the next place
+// of evaluation.
 #pragma once
 
 #include <Python.h>
@@ -10,14 +10,14 @@
 
 typedef enum {
   GOES_ON = 0,
-  MAY_GO_FORWARD,  // or by oparg, as the instruction decides
+  MAY_GO_FORWARD,  // or by oparg; the instruction decides
   MAY_GO_BACKWARD,
   GOES_FORWARD,  // always
   GOES_BACKWARD,
   ENDS,
 } CressetFlow;
 
-// A jump that, when it is taken, leaves what it asked about on the stack, and how it is taken.
+// A jump that leaves the tested value on the stack when it is taken, and its truth.
 static inline int cresset_jump_keeps_operand(int opcode) {
 #ifdef JUMP_IF_TRUE_OR_POP
   return opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
@@ -35,8 +35,8 @@ static inline int cresset_jumps_when(int opcode) {
 #endif
 }
 
-// Frames of this code are never seen to have begun: sys._getframe, tracebacks and warnings pass over them. Its last
-// instruction stays what it is: code that has nothing to be watched is looked at again and again by CPython 3.12.
+// Frames of this code never seem to have begun: sys._getframe, tracebacks and warnings skip them. The last instruction
+// counts as the first traceable, because CPython 3.12 inspects code without any traceable instruction again and again.
 static inline void cresset_hide_frames_of(PyCodeObject* code) { code->_co_firsttraceable = (int)Py_SIZE(code) - 1; }
 
 static inline int cresset_hides_frames_of(const PyCodeObject* code) {
@@ -52,7 +52,7 @@ static inline int cresset_names_keywords(int opcode) {
 #endif
 }
 
-// Whether the truth that an instruction asks for is its result; else it is a jump, which is taken again on the outcome.
+// Whether truth is the result of an instruction of its own. If not, the instruction is a jump, repeated on the outcome.
 static inline int cresset_truth_is_result(void) {
 #ifdef TO_BOOL
   return 1;
@@ -61,7 +61,7 @@ static inline int cresset_truth_is_result(void) {
 #endif
 }
 
-// Whether a call's lowest value on the stack is what is called, and NULL or its self the next one.
+// Whether the lowest stack value of a call is the callable, followed by NULL or its self.
 static inline int cresset_callable_is_first(void) {
 #ifdef CALL_KW
   return 1;
@@ -77,7 +77,7 @@ static inline int cresset_is_call(int opcode) {
   return opcode == CALL || opcode == CALL_FUNCTION_EX;
 }
 
-// The first instruction of a call without names; its argument counts those that the call's text shows.
+// The first instruction of a call without keyword names; its argument counts the arguments in the source text.
 static inline int cresset_begins_call(int opcode) {
 #ifdef PRECALL
   return opcode == PRECALL;

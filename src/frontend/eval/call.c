@@ -1,4 +1,5 @@
-// Callables taken apart, and arguments bound to parameters. Calls that do not fit are left to CPython, which says why.
+// Decomposition of callables, and binding of arguments to parameters. CPython executes calls that do not fit, and
+// reports the error.
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 
@@ -37,7 +38,7 @@ static int resolve_partial(PyObject* partial, Callee* callee, PyObject** callabl
   Py_XDECREF(function);  // the partial holds it
   if (function == NULL || callee->partial_args == NULL || callee->partial_dict == NULL) return -1;
   *callable = function;
-  // Only a plain function or method inside: what else a partial may hold is seldom.
+  // Only a plain function or method inside: a partial seldom holds any other callable.
   if (PyMethod_Check(function) && PyFunction_Check(PyMethod_GET_FUNCTION(function))) {
     callee->head[callee->head_count++] = PyMethod_GET_SELF(function);
     *callable = PyMethod_GET_FUNCTION(function);
@@ -69,8 +70,8 @@ static int ends_with(PyObject* text, const char* end) {
   return size >= length && strcmp(utf8 + size - length, end) == 0;
 }
 
-// The index of the cell with the function that torch.compile made this one of; -1 where it did not. The code object of
-// torch's wrapper is one for the whole process, and remembered.
+// The index of the cell with the function inside a wrapper of torch.compile; -1 for any other function. The wrapper's
+// code object is unique in the process, and remembered.
 static Py_ssize_t cell_of_torch_wrapper(PyCodeObject* code) {
   static PyCodeObject* known;  // owned
   static Py_ssize_t cell = -1;
@@ -98,7 +99,7 @@ PyObject* cresset_eval_wrapped(PyObject* callable) {
   return cell >= 0 && closure != NULL ? PyCell_GET(PyTuple_GET_ITEM(closure, cell)) : NULL;
 }
 
-// One step; 1: *callable is what to look at next; 0: C code calls it.
+// One step; 1: *callable is the next object to resolve; 0: C code calls it.
 static int resolve_step(PyObject** callable, Callee* callee) {
   PyObject* object = *callable;
   PyObject* wrapped = cresset_eval_wrapped(object);
@@ -151,7 +152,7 @@ static PyObject* keywords_as_dict(PyObject* const* values, PyObject* names) {
 
 int cresset_make_instance(Callee* callee, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   PyTypeObject* type = callee->make;
-  // object.__new__ looks at the arguments only where __init__ is object's.
+  // object.__new__ checks the arguments only where __init__ is object's.
   const int plain = type->tp_new == PyBaseObject_Type.tp_new;
   PyObject* tuple = PyTuple_New(plain ? 0 : nargs);
   if (tuple == NULL) return -1;
@@ -168,7 +169,7 @@ int cresset_make_instance(Callee* callee, PyObject* const* args, Py_ssize_t narg
   if (!PyObject_TypeCheck(callee->instance, type)) return 0;
   PyObject* init = _PyType_Lookup(Py_TYPE(callee->instance), cresset_names.__init__);
   if (init != callee->function || code_is_generator((PyCodeObject*)function_code(init))) {
-    // __new__ gave an instance of a subclass, or the class changed meanwhile.
+    // __new__ returned an instance of a subclass, or the class changed meanwhile.
     PyObject* done = cresset_call_init(callee, args, nargs, kwnames);
     Py_XSETREF(callee->instance, done);
     return done != NULL ? 0 : -1;

@@ -1,4 +1,4 @@
-// Functions of Python that an assignment to an attribute runs.
+// Python functions run by an assignment to an attribute.
 #pragma once
 
 #include <Python.h>
@@ -7,15 +7,16 @@
 extern "C" {
 #endif
 
-// The Python function that owner.name = value, or `del owner.name`, has to run: it takes `args` and then the
-// value. All are borrowed.
+// The Python function that owner.name = value, or `del owner.name`, has to run: it takes `args` and then the value. All
+// are borrowed.
 typedef struct {
   PyObject* function;
-  PyObject* found;  // the descriptor, in a class of type(owner)'s; NULL: it is a special method of that class
+  // The descriptor in a class of type(owner)'s MRO; NULL: the function is a special method of the class.
+  PyObject* found;
   PyObject* args[2];
   int count;
 } CressetChanger;
-// 1: found; 0: C code does it. by_object: of what object.__setattr__ does, or object.__delattr__, or type's.
+// 1: found; 0: C code does it. by_object: the write is done by __setattr__ or __delattr__ of object or type.
 int cresset_find_changer(PyObject* owner, PyObject* name, int deletes, int by_object, CressetChanger* changer);
 
 #ifdef __cplusplus

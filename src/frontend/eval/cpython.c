@@ -1,4 +1,4 @@
-// What frames need, in all versions, that libpython does not export.
+// Functions for frames, common to all versions, which libpython does not export.
 #include "frontend/eval/cpython.h"
 
 const Unit* cresset_written_code(PyCodeObject* code) {
@@ -8,7 +8,7 @@ const Unit* cresset_written_code(PyCodeObject* code) {
   return (const Unit*)PyBytes_AS_STRING(bytes);
 }
 
-// Chunks of the data stack come from the allocator of object arenas, where CPython gets and frees its own.
+// Chunks of the data stack come from the allocator of object arenas, as CPython's own chunks do.
 enum { kChunkBytes = 16 * 1024, kChunkSpare = 1000 };
 
 PyObject** cresset_grow_data_stack(PyThreadState* tstate, size_t slots) {
@@ -52,15 +52,15 @@ void cresset_move_into_frame_object(PyThreadState* tstate, PyFrameObject* object
   Frame* moved = (Frame*)object->_f_frame_data;
   object->f_frame = moved;
   moved->owner = FRAME_OWNED_BY_FRAME_OBJECT;
-  // A frame that never reached its first line: say it did, it will never run.
+  // A frame that never reached its first line is marked as begun, because it will never run.
   if (_PyFrame_IsIncomplete(moved)) LAST_INSTRUCTION(moved) = frame_code(moved) + FRAME_CODE(moved)->_co_firsttraceable;
-  // The caller is the current frame, since this one is unlinked. A generator's frame has no caller any more.
+  // The caller is the current frame, since this frame is unlinked. A generator's frame has no caller any more.
   if (frame->previous != NULL) object->f_back = PyThreadState_GetFrame(tstate);
   moved->previous = NULL;
   if (!PyObject_GC_IsTracked((PyObject*)object)) PyObject_GC_Track(object);
 }
 
-// Numbers of the exception table: six bits a byte, the most significant first, bit 6 says that more follow.
+// Numbers of the exception table: six bits a byte, the most significant first; bit 6 announces another byte.
 static const uint8_t* read_number(const uint8_t* at, int* number) {
   int value = *at & 63;
   while (*at & 64) value = (value << 6) | (*++at & 63);
@@ -86,8 +86,8 @@ int cresset_find_handler(PyCodeObject* code, int instruction, Handler* handler) 
   return 0;
 }
 
-// A `finally` that only cleans up raises again. Who keeps the exception takes it off the thread's stack of exceptions
-// first; behind the handler comes what does that where the handler itself raises.
+// Whether a `finally` may keep the exception; with clean-up alone, it raises again. Code that keeps the exception first
+// takes it off the thread's stack of exceptions. Behind the handler lies its own clean-up code, which ends the search.
 static int may_keep_exception(PyCodeObject* code, int target) {
   const Unit* units = cresset_written_code(code);
   Handler clean_up;

@@ -1,7 +1,7 @@
 // CPython's frames, for C sources of this folder only (the internal headers do not compile as C++). libpython does not
-// export what makes and frees frames: it is written again here, on the documented layout of the data stack. What is the
-// same in all versions stands here and in cpython.c, what a version has of its own in cpython_3xx.h and .c, its opcodes
-// in opcodes_3xx.def and, those that no other version has, ops_3xx.h.
+// export the functions for making and freeing frames. They are written again here, on the documented layout of the data
+// stack. cpython.h and cpython.c hold the code common to all versions. cpython_3xx.h and .c hold the code of one
+// version. opcodes_3xx.def holds its opcodes, and ops_3xx.h the opcodes of no other version.
 #pragma once
 
 // Sources are compiled with Py_BUILD_CORE and Py_BUILD_CORE_MODULE (src/python/CMakeLists.txt).
@@ -37,23 +37,23 @@ typedef _Py_CODEUNIT Unit;
 #error "the evaluator knows CPython 3.11 to 3.13"
 #endif
 
-// Opcode without specialization, and inline cache entries, by opcode.
+// The opcode without specialization, and the number of inline cache entries, by opcode.
 extern const uint8_t cresset_base_opcode[256];
 extern const uint8_t cresset_cache_entries[256];
 
-// The instructions as the compiler wrote them, inline caches empty; the code keeps them.
+// The instructions as the compiler wrote them, inline caches empty. The code object keeps them alive.
 const Unit* cresset_written_code(PyCodeObject* code);
 
-// A longer data stack; 0 when out of memory, with an exception.
+// Enlarges the data stack; 0 when out of memory, with an exception.
 PyObject** cresset_grow_data_stack(PyThreadState* tstate, size_t slots);
 void cresset_shrink_data_stack(PyThreadState* tstate);
-// The frame object outlives the frame: it takes the contents.
+// The frame object outlives the frame and takes its contents.
 void cresset_move_into_frame_object(PyThreadState* tstate, PyFrameObject* object, Frame* frame);
 
 static inline Unit* frame_code(Frame* frame) { return _PyCode_CODE(FRAME_CODE(frame)); }
 static inline int frame_last(Frame* frame) { return (int)(LAST_INSTRUCTION(frame) - frame_code(frame)); }
-// In a frame of ours LAST_INSTRUCTION is the instruction in progress, or the last one that was; CPython 3.13 has the
-// one that comes next there while a frame is at rest.
+// In a frame of this evaluator LAST_INSTRUCTION is the instruction in progress, or the last instruction. CPython 3.13
+// stores the next instruction there while a frame is at rest.
 static inline void take_frame_over(Frame* frame) { LAST_INSTRUCTION(frame) -= kRestsAtNextInstruction; }
 static inline void hand_frame_over(Frame* frame) { LAST_INSTRUCTION(frame) += kRestsAtNextInstruction; }
 static inline int resting_frame_last(Frame* frame) { return frame_last(frame) - kRestsAtNextInstruction; }
@@ -63,7 +63,7 @@ static inline int code_is_generator(const PyCodeObject* code) {
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
 }
 
-// Whether calling it is evaluating its code: somebody may have put a function of C in the place of that.
+// Whether a call of the function evaluates its code. A C function may have been installed as its vectorcall.
 extern vectorcallfunc cresset_call_evaluates, cresset_call_watched;  // known.c
 static inline int is_plain_function(PyObject* object) {
   if (!PyFunction_Check(object)) return 0;
@@ -73,7 +73,7 @@ static inline int is_plain_function(PyObject* object) {
 
 static inline PyObject* function_code(PyObject* function) { return ((PyFunctionObject*)function)->func_code; }
 
-// A new frame on the data stack, slots not filled in: the caller does, at once. Steals `function` and `names`.
+// A new frame on the data stack. The caller must fill the slots at once. Steals `function` and `names`.
 static inline Frame* push_frame(PyThreadState* tstate, PyFunctionObject* function, PyCodeObject* code,
                                 PyObject* names) {
   const size_t slots = (size_t)code->co_nlocalsplus + (size_t)code->co_stacksize + FRAME_SPECIALS_SIZE;
@@ -111,8 +111,8 @@ static inline void pop_frame_memory(PyThreadState* tstate, Frame* frame) {
   }
 }
 
-// Drops what a frame holds, its code only where `with_code`. The frame is unlinked: finalizers that look at the stack
-// must not find it.
+// Drops the references of a frame, its code only where `with_code`. The frame is unlinked: finalizers that look at the
+// stack must not find it.
 static inline void clear_frame(PyThreadState* tstate, Frame* frame, int with_code) {
   PyCodeObject* code = FRAME_CODE(frame);
   PyFrameObject* object = frame->frame_obj;
@@ -130,7 +130,8 @@ static inline void clear_frame(PyThreadState* tstate, Frame* frame, int with_cod
   if (with_code) Py_DECREF(code);
 }
 
-// Both, for a frame of a called function. One level of recursion is lent, because destructors run Python code.
+// Clears a called function's frame and frees its memory. Lends one recursion level, because destructors run Python
+// code.
 static inline void drop_frame(PyThreadState* tstate, Frame* frame) {
   RECURSION_OF_C(tstate)--;
   clear_frame(tstate, frame, 1);
@@ -138,13 +139,13 @@ static inline void drop_frame(PyThreadState* tstate, Frame* frame) {
   pop_frame_memory(tstate, frame);
 }
 
-// Of a generator that is finished.
+// Clears the frame of a finished generator.
 static inline void clear_generator_frame(PyThreadState* tstate, Frame* frame) {
   clear_frame(tstate, frame, !GENERATORS_KEEP_CODE_IN_FRAME);
 }
 
-// What is handled from here on is a level of its own, as a generator's is: what was handled before is still found where
-// nothing else is, and is there again afterwards.
+// Opens a level of handled exceptions, as a generator does. The outer exception is still found while the level is
+// empty, and is back after the pop.
 static inline void cresset_push_handled(PyThreadState* tstate, _PyErr_StackItem* level) {
   level->exc_value = NULL;
   level->previous_item = tstate->exc_info;
@@ -155,8 +156,8 @@ static inline void cresset_pop_handled(PyThreadState* tstate, _PyErr_StackItem* 
   Py_CLEAR(level->exc_value);
 }
 
-// Signals, pending calls, a request for the GIL, an asynchronous exception, the collector where it waits for such a
-// moment. -1 with an exception set.
+// Handles signals, pending calls, a request for the GIL, an asynchronous exception, and a waiting collector. -1 with an
+// exception set.
 int cresset_attend(PyThreadState* tstate);
 
 // The handler of an instruction, from the code's exception table; 0 if there is none.

@@ -1,4 +1,4 @@
-// What CPython 3.11 has of its own, and libpython does not export.
+// Functions for CPython 3.11 alone, which libpython does not export.
 #include "frontend/eval/cpython.h"
 
 #define NEED_OPCODE_TABLES
@@ -15,7 +15,7 @@ int cresset_attend(PyThreadState* tstate) {
     ceval->pending.async_exc = 0;
   }
   if (raised != NULL || _Py_atomic_load_relaxed(&ceval->gil_drop_request)) {
-    PyEval_RestoreThread(PyEval_SaveThread());  // taking the GIL also works out the breaker anew
+    PyEval_RestoreThread(PyEval_SaveThread());  // taking the GIL also recomputes the eval breaker
   }
   if (raised == NULL) return 0;
   PyErr_SetNone(raised);

@@ -1,4 +1,4 @@
-// What CPython 3.11 has of its own (cpython.h).
+// Properties of CPython 3.11 alone (cpython.h).
 #pragma once
 
 #define CRESSET_OPCODES "frontend/eval/opcodes_311.def"
@@ -18,14 +18,14 @@
 static inline int reads_slot(int opcode) { return opcode == LOAD_FAST || opcode == DELETE_FAST; }
 #define BRANCHING_OPCODE(frame) _Py_OPCODE(*LAST_INSTRUCTION(frame))
 enum {
-  kMostThrown = 3,  // arguments of throw() that the evaluator takes apart itself
+  kMostThrown = 3,  // arguments of throw() that the evaluator handles itself
   kUnitsAtEndOfLoop = 0,
   kCloseGivesValue = 0,
   kCallableFirst = 0,  // NULL or a method's function, then the callable or its self
   kRestsAtNextInstruction = 0,
-  kSendKeepsReceiver = 0,       // what a delegate returns takes its place on the stack
-  kGeneratorsConvertStops = 0,  // who resumes them makes a RuntimeError of StopIteration
-  kEvaluatorDropsFrames = 0,    // a frame that was evaluated to its end is dropped by who called it
+  kSendKeepsReceiver = 0,       // the return value of a delegate takes the delegate's place on the stack
+  kGeneratorsConvertStops = 0,  // the code that resumes a generator converts StopIteration to a RuntimeError
+  kEvaluatorDropsFrames = 0,    // the caller drops a frame that was evaluated to its end
 };
 #define BORROWED_RERAISE_STAR "PREP_RERAISE_STAR"
 #define LOOK_UP_ATTRIBUTE _PyObject_LookupAttr
@@ -42,11 +42,11 @@ static inline Frame* current_frame(PyThreadState* tstate) {
   return tstate->cframe != NULL ? tstate->cframe->current_frame : NULL;
 }
 
-// While a value is yielded, or asked of a delegate.
+// While a generator yields a value, or a delegate yields for it.
 #define IS_SUSPENDED(state) ((state) == FRAME_SUSPENDED)
 #define SUSPENDED_BY(oparg) FRAME_SUSPENDED
 
-// ---- One run of the loop, as the thread sees it ---------------------------------------------------------------------
+// ---- A run of the loop, as the thread sees it -----------------------------------------------------------------------
 typedef struct {
   _PyCFrame cframe;
   _PyCFrame* outer;
@@ -68,9 +68,9 @@ static inline void make_current(PyThreadState* tstate, LoopEntry* entry, Frame* 
   (void)tstate;
   entry->cframe.current_frame = frame;
 }
-// 255, or 0: whether a trace function is to see each instruction.
+// 255 if a trace function must see each instruction, else 0.
 #define TRACED(entry) ((entry).cframe.use_tracing)
-// Whether CPython's own loop has to do what starts here.
+// Whether CPython's own loop has to run the code.
 static inline int is_thread_watched(PyThreadState* tstate) { return tstate->cframe->use_tracing != 0; }
 static inline int is_watched(PyThreadState* tstate, const PyCodeObject* code) {
   (void)code;
@@ -93,20 +93,20 @@ PyObject* cresset_wrap_async_value(PyObject* value);  // steals
 
 // ---- Objects --------------------------------------------------------------------------------------------------------
 static inline PyObject* type_names(PyTypeObject* type) { return type->tp_dict; }
-// Of a KeyError as PyErr_Fetch gives it: C code's own are not made yet.
+// The arguments of a KeyError from PyErr_Fetch: a KeyError of C code has not been created yet.
 static inline PyObject* key_error_arguments(PyObject* value) { return value; }
 static inline void set_import_error(PyObject* message, PyObject* package, PyObject* path, PyObject* name) {
   (void)name;
   PyErr_SetImportError(message, package, path);
 }
-// Of any generator, borrowed.
+// The code of any generator, borrowed.
 static inline PyCodeObject* generator_code(PyObject* generator) { return ((PyGenObject*)generator)->gi_code; }
 #define IMPORT_FUNCTION(tstate) ((tstate)->interp->import_func)
 
-// Of an object whose class manages its dictionary: its values without one, or it.
+// An object whose class manages its dictionary has either inline values or a dictionary.
 static inline PyDictValues* inline_values(PyObject* object) { return *_PyObject_ValuesPointer(object); }
 static inline PyObject* managed_dict(PyObject* object) { return *_PyObject_ManagedDictPointer(object); }
 
-// Integers of at most one digit: their value and comparison need no call.
+// Integers of at most one digit: value and comparison need no call.
 #define IS_MEDIUM(number) ((size_t)(Py_SIZE(number) + 1) < 3)
 #define MEDIUM_VALUE(number) ((long)Py_SIZE(number) * (long)((PyLongObject*)(number))->ob_digit[0])

@@ -1,4 +1,4 @@
-// What CPython 3.12 has of its own (cpython.h).
+// Properties of CPython 3.12 alone (cpython.h).
 #pragma once
 
 #include "frontend/eval/since_312.h"
@@ -17,18 +17,18 @@ static inline int reads_slot(int opcode) {
 }
 #define BRANCHING_OPCODE(frame) _Py_OPCODE(*LAST_INSTRUCTION(frame))
 enum {
-  kMostThrown = 1,        // arguments of throw() that the evaluator takes apart itself: more are warned of
+  kMostThrown = 1,        // arguments of throw() that the evaluator handles itself: more cause a warning
   kUnitsAtEndOfLoop = 1,  // END_FOR: FOR_ITER passes over it when the iterator is exhausted
   kCloseGivesValue = 0,
   kCallableFirst = 0,  // NULL or a method's function, then the callable or its self
   kRestsAtNextInstruction = 0,
-  kSendKeepsReceiver = 1,       // what a delegate returns is pushed; END_SEND drops the delegate
-  kGeneratorsConvertStops = 1,  // their own bytecode makes a RuntimeError of StopIteration
-  kEvaluatorDropsFrames = 1,    // a frame that is evaluated to its end is dropped by the evaluator
+  kSendKeepsReceiver = 1,       // the return value of a delegate is pushed; END_SEND drops the delegate
+  kGeneratorsConvertStops = 1,  // a generator's own bytecode converts StopIteration to a RuntimeError
+  kEvaluatorDropsFrames = 1,    // the evaluator drops a frame that is evaluated to its end
 };
 #define BORROWED_RERAISE_STAR "CALL_INTRINSIC_2:1"
 #define LOOK_UP_ATTRIBUTE _PyObject_LookupAttr
-#define GENERATORS_KEEP_CODE_IN_FRAME 1  // a finished generator's code is still found there
+#define GENERATORS_KEEP_CODE_IN_FRAME 1  // the frame of a finished generator still has the code
 
 // ---- Frames ---------------------------------------------------------------------------------------------------------
 static inline PyObject* frame_function(const Frame* frame) { return frame->f_funcobj; }
@@ -43,13 +43,13 @@ static inline Frame* current_frame(PyThreadState* tstate) {
   return tstate->cframe != NULL ? tstate->cframe->current_frame : NULL;
 }
 
-// While a value is yielded, or asked of a delegate.
+// While a generator yields a value, or a delegate yields for it.
 #define IS_SUSPENDED(state) ((state) == FRAME_SUSPENDED)
 #define SUSPENDED_BY(oparg) FRAME_SUSPENDED
 
-// ---- One run of the loop, as the thread sees it ---------------------------------------------------------------------
-// CPython's own loop puts a frame of C below its outermost one, whose only instruction ends the loop; ours knows its
-// outermost frame, and needs none.
+// ---- A run of the loop, as the thread sees it -----------------------------------------------------------------------
+// CPython's own loop puts a C frame below its outermost frame; the only instruction of the C frame ends the loop. The
+// loop here knows its outermost frame, and needs no C frame.
 typedef struct {
   _PyCFrame cframe;
   _PyCFrame* outer;
@@ -75,7 +75,7 @@ static inline void make_current(PyThreadState* tstate, LoopEntry* entry, Frame* 
 }
 #define TRACED(entry) 0u
 static inline uintptr_t monitoring_version(PyThreadState* tstate) { return tstate->interp->monitoring_version; }
-// Of the instruction behind KW_NAMES: CPython's loop cannot be entered between the two.
+// The plain form of the instruction behind KW_NAMES: CPython's loop cannot be entered between the two.
 #define UNWATCHED(opcode) ((opcode) == INSTRUMENTED_CALL ? CALL : (opcode))
 
 static inline int wants_attention(PyThreadState* tstate) {
@@ -83,11 +83,11 @@ static inline int wants_attention(PyThreadState* tstate) {
 }
 
 // ---- Objects --------------------------------------------------------------------------------------------------------
-// Of any generator, borrowed.
+// The code of any generator, borrowed.
 static inline PyCodeObject* generator_code(PyObject* generator) {
   return ((_PyInterpreterFrame*)((PyGenObject*)generator)->gi_iframe)->f_code;
 }
-// Of an object whose class manages its dictionary: its values without one, or it.
+// An object whose class manages its dictionary has either inline values or a dictionary.
 static inline PyDictValues* inline_values(PyObject* object) {
   const PyDictOrValues both = *_PyObject_DictOrValuesPointer(object);
   return _PyDictOrValues_IsValues(both) ? _PyDictOrValues_GetValues(both) : NULL;

@@ -1,4 +1,4 @@
-// What CPython 3.13 has of its own (cpython.h).
+// Properties of CPython 3.13 alone (cpython.h).
 #pragma once
 
 #include "frontend/eval/since_312.h"
@@ -20,18 +20,18 @@ static inline int reads_slot(int opcode) {
 }
 #define BRANCHING_OPCODE(frame) TO_BOOL  // jumps find a bool on the stack, from here or from COMPARE_OP
 enum {
-  kMostThrown = 1,              // arguments of throw() that the evaluator takes apart itself: more are warned of
+  kMostThrown = 1,              // arguments of throw() that the evaluator handles itself: more cause a warning
   kUnitsAtEndOfLoop = 2,        // END_FOR, POP_TOP: FOR_ITER passes over them when the iterator is exhausted
-  kCallableFirst = 1,           // what is called, then NULL or its self
-  kRestsAtNextInstruction = 1,  // a frame at rest says which instruction comes next, not which was the last
-  kSendKeepsReceiver = 1,       // what a delegate returns is pushed; END_SEND drops the delegate
-  kGeneratorsConvertStops = 1,  // their own bytecode makes a RuntimeError of StopIteration
-  kEvaluatorDropsFrames = 1,    // a frame that is evaluated to its end is dropped by the evaluator
-  kUnitsOfCStack = 2,           // that CPython counts for a run of its own loop
-  kCloseGivesValue = 1,         // generator.close() gives what the generator returns
+  kCallableFirst = 1,           // the callable, then NULL or its self
+  kRestsAtNextInstruction = 1,  // a frame at rest stores its next instruction, not its last
+  kSendKeepsReceiver = 1,       // the return value of a delegate is pushed; END_SEND drops the delegate
+  kGeneratorsConvertStops = 1,  // a generator's own bytecode converts StopIteration to a RuntimeError
+  kEvaluatorDropsFrames = 1,    // the evaluator drops a frame that is evaluated to its end
+  kUnitsOfCStack = 2,           // C stack units that CPython counts for a run of its own loop
+  kCloseGivesValue = 1,         // generator.close() returns the generator's return value
 };
 #define BORROWED_RERAISE_STAR "CALL_INTRINSIC_2:1"
-#define GENERATORS_KEEP_CODE_IN_FRAME 1  // a finished generator's code is still found there
+#define GENERATORS_KEEP_CODE_IN_FRAME 1  // the frame of a finished generator still has the code
 #define LOOK_UP_ATTRIBUTE PyObject_GetOptionalAttr
 
 // ---- Frames ---------------------------------------------------------------------------------------------------------
@@ -48,9 +48,9 @@ static inline Frame* current_frame(PyThreadState* tstate) { return tstate->curre
 #define IS_SUSPENDED(state) FRAME_STATE_SUSPENDED(state)
 #define SUSPENDED_BY(oparg) ((int8_t)(FRAME_SUSPENDED + (oparg)))
 
-// ---- One run of the loop, as the thread sees it ---------------------------------------------------------------------
-// CPython's own loop puts a frame of C below its outermost one, whose only instruction ends the loop; ours knows its
-// outermost frame, and needs none.
+// ---- A run of the loop, as the thread sees it -----------------------------------------------------------------------
+// CPython's own loop puts a C frame below its outermost frame; the only instruction of the C frame ends the loop. The
+// loop here knows its outermost frame, and needs no C frame.
 typedef struct {
   Frame* outer;
 } LoopEntry;
@@ -82,12 +82,12 @@ static inline uintptr_t monitoring_version(PyThreadState* tstate) {
 static inline int wants_attention(PyThreadState* tstate) { return (tstate->eval_breaker & _PY_EVAL_EVENTS_MASK) != 0; }
 
 // ---- Objects --------------------------------------------------------------------------------------------------------
-// Of any generator, borrowed.
+// The code of any generator, borrowed.
 static inline PyCodeObject* generator_code(PyObject* generator) {
   return FRAME_CODE((_PyInterpreterFrame*)((PyGenObject*)generator)->gi_iframe);
 }
 
-// Of an object whose class manages its dictionary: its values without one, or it.
+// An object whose class manages its dictionary has either inline values or a dictionary.
 static inline PyObject* managed_dict(PyObject* object) { return (PyObject*)_PyObject_GetManagedDict(object); }
 static inline PyDictValues* inline_values(PyObject* object) {
   if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES) || managed_dict(object) != NULL) return NULL;

@@ -41,7 +41,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-// What the evaluator asks of CPython once is known with the import: not in the first capture.
+// Reads CPython's slots and names at import, so that the first capture does not pay for it.
 int cresset_eval_add_functions(PyObject* module) {
   if (cresset_eval_unsupported() == NULL && cresset_known_init() < 0) return -1;
   return PyModule_AddFunctions(module, functions);

@@ -1,4 +1,4 @@
-// Evaluating without a session: for tests and for people who look into the evaluator.
+// Evaluation without a session: for tests and for debugging the evaluator.
 #pragma once
 
 #include <Python.h>
@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-// Adds _eval_begin, _eval_end, _eval_unsupported and what record.h has to the module.
+// Adds _eval_begin, _eval_end, _eval_unsupported and the functions of record.h to the module.
 int cresset_eval_add_functions(PyObject* module);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// Entries of dictionaries where they lie.
+// Direct access to entries of dictionaries.
 #include "frontend/eval/helpers.h"
 
 int cresset_eval_dict_entry(PyObject* dict, Py_ssize_t index, PyObject*** key, PyObject*** value) {
@@ -16,7 +16,7 @@ int cresset_eval_dict_entry(PyObject* dict, Py_ssize_t index, PyObject*** key, P
 }
 
 int cresset_eval_dict_changed(PyObject* dict) {
-  PyObject* const other = PyDict_New();  // whose version no other dictionary has
+  PyObject* const other = PyDict_New();  // its version is unique
   if (other == NULL) return -1;
   ((PyDictObject*)dict)->ma_version_tag = ((PyDictObject*)other)->ma_version_tag;
   Py_DECREF(other);

@@ -1,4 +1,4 @@
-// Functions that are evaluated where an instruction takes all items of an iterator of the program's.
+// Polyfills: Python functions evaluated for an instruction that takes all items of an iterator of the program.
 #pragma once
 
 #include <Python.h>
@@ -9,20 +9,20 @@ extern "C" {
 
 typedef struct {
   PyObject* list_of;               // list_of(iterator)
-  PyObject* first_of;              // first_of(iterator, count): at most one more than that
+  PyObject* first_of;              // first_of(iterator, count): at most count + 1 items
   PyObject* assign;                // assign(owner, name, value)
   PyObject* data_of;               // data_of(tensor)
   PyObject* attribute_of;          // attribute_of(owner, name)
   PyObject* set_item;              // set_item(container, key, value)
-  int (*runs_program)(PyObject*);  // whether taking its items runs code of the program's
+  int (*runs_program)(PyObject*);  // whether taking its items runs code of the program
 } CressetEquivalents;
 
 extern CressetEquivalents cresset_equivalents;
 
-// Keeps what it is given, for good.
+// Keeps the functions for good.
 void cresset_eval_use(const CressetEquivalents* equivalents);
 
-// Whether the items are to be taken by a function of these.
+// Whether a polyfill must take the items.
 static inline int cresset_takes_items_of(PyObject* values) {
   if (cresset_equivalents.list_of == NULL || PyList_CheckExact(values) || PyTuple_CheckExact(values)) return 0;
   return cresset_equivalents.runs_program(values);

@@ -64,7 +64,7 @@ void cresset_chain_thrown(PyObject* generator) {
   if (handled == NULL || handled == Py_None) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyErr_SetObject(type, value);  // which looks for what is handled
+  PyErr_SetObject(type, value);  // adds the handled exception as context
   Py_DECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(traceback);
@@ -86,7 +86,7 @@ PyObject* cresset_closed(PyObject* generator, PyObject* result, int yielded) {
   return Py_NewRef(Py_None);
 }
 
-// A generator made by a function that types.coroutine marked is awaitable as it is.
+// A generator of a function marked by types.coroutine is awaitable itself.
 static int is_coroutine(PyObject* object) {
   if (PyCoro_CheckExact(object)) return 1;
   return PyGen_CheckExact(object) && (generator_code(object)->co_flags & CO_ITERABLE_COROUTINE) != 0;

@@ -1,4 +1,4 @@
-// Imports, and the odd statements of modules and class bodies.
+// Imports, and rare statements of modules and class bodies.
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 
@@ -57,7 +57,7 @@ static void cannot_import(PyObject* module, PyObject* name, PyObject* package) {
 PyObject* cresset_import_from(PyObject* module, PyObject* name) {
   PyObject* value = NULL;
   if (LOOK_UP_ATTRIBUTE(module, name, &value) != 0) return value;
-  // A circular import: the submodule may be there before its package names it.
+  // In a circular import, sys.modules may have the submodule before the package has the attribute.
   PyObject* package = PyObject_GetAttr(module, cresset_names.__name__);
   if (package == NULL || !PyUnicode_Check(package)) {
     Py_CLEAR(package);
@@ -72,7 +72,7 @@ PyObject* cresset_import_from(PyObject* module, PyObject* name) {
   return value;
 }
 
-// The names that `from module import *` takes: __all__, or the keys of the module's __dict__.
+// The names taken by `from module import *`: __all__, or the keys of the module's __dict__.
 static PyObject* star_names(PyObject* module, int* private_too) {
   PyObject* all = NULL;
   *private_too = 1;

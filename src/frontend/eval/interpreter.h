@@ -1,4 +1,4 @@
-// What the interpreter knows of its own, beside the frames that are evaluated.
+// Services of the interpreter beside the evaluated frames.
 #pragma once
 
 #include <Python.h>
@@ -7,10 +7,10 @@
 extern "C" {
 #endif
 
-// Builtins as the interpreter made them, whatever stands among them by now: a dictionary, borrowed.
+// The builtins as the interpreter created them, without later changes: a dictionary, borrowed.
 PyObject* cresset_eval_builtins(void);
 
-// In between, garbage is collected only where somebody asks for it, though the collector is as enabled as before.
+// Between rest and wake, garbage is collected only on request, though the collector counts as enabled.
 void cresset_eval_rest_collector(void);
 void cresset_eval_wake_collector(void);
 

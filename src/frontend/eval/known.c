@@ -26,7 +26,7 @@ vectorcallfunc cresset_eval_watch_calls(PyObject* function, vectorcallfunc call)
 
 void cresset_eval_unwatch_calls(PyObject* function) {
   PyFunctionObject* watched = (PyFunctionObject*)function;
-  if (watched->vectorcall != cresset_call_watched) return;  // somebody else's by now
+  if (watched->vectorcall != cresset_call_watched) return;  // replaced by a tool meanwhile
 #if PY_VERSION_HEX >= 0x030C0000
   PyFunction_SetVectorcall(watched, cresset_call_evaluates);
 #else
@@ -42,7 +42,7 @@ static int intern_names(void) {
   return 0;
 }
 
-// A class that has all of them in Python: which function they are does not matter.
+// A class with all these methods in Python; any Python function serves.
 static PyObject* make_probe(PyObject* function) {
   static const char* const kMethods[] = {"__call__", "__getattr__", "__setattr__", "__getitem__", "__setitem__",
                                          "__iter__", "__next__",    "__bool__",    "__len__",     "__contains__",
@@ -85,7 +85,7 @@ static void read_slots(PyTypeObject* probe) {
   cresset_known.object_init = PyDict_GetItem(type_names(&PyBaseObject_Type), cresset_names.__init__);
 }
 
-// CPython gives a class that has no __getattr__ another slot function once an attribute was asked for.
+// CPython changes the slot function of a class without __getattr__ after the first look-up of an attribute.
 static int read_getattribute(void) {
   PyObject* len = PyDict_GetItemString(cresset_eval_builtins(), "len");
   if (len == NULL) return -1;
@@ -108,7 +108,7 @@ int cresset_known_init(void) {
   PyObject* partial = function != NULL ? PyObject_GetAttrString(functools, "partial") : NULL;
   PyObject* probe = partial != NULL ? make_probe(function) : NULL;
   if (probe != NULL) {
-    // Kept for good: the type object of an extension may not go away under a pointer that is compared with it.
+    // Kept for good: the type object of an extension must not be freed while its address is compared.
     cresset_known.partial = (PyTypeObject*)Py_NewRef(partial);
     read_slots((PyTypeObject*)probe);
     if (read_getattribute() < 0) Py_CLEAR(probe);

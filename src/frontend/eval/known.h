@@ -1,5 +1,6 @@
-// Names and slot functions of CPython that the evaluator recognizes. Slot functions written in Python (`__call__`,
-// `__getattr__`, ...) are C functions that libpython does not export: they are read off a class that defines them all.
+// Names and slot functions of CPython, as recognized by the evaluator. The slot functions for methods written in Python
+// (`__call__`, `__getattr__`, ...) are C functions not exported by libpython. They are read from a class that defines
+// all of them.
 #pragma once
 
 #include "frontend/eval/cpython.h"
@@ -7,7 +8,7 @@
 typedef struct {
   ternaryfunc call;           // tp_call of a class with a Python __call__
   getattrofunc getattr;       // tp_getattro with a Python __getattr__ or __getattribute__
-  getattrofunc getattribute;  // with the latter alone, once it was asked
+  getattrofunc getattribute;  // with __getattribute__ alone, after the first look-up
   setattrofunc setattr;       // tp_setattro with a Python __setattr__ or __delattr__
   binaryfunc getitem;         // mp_subscript
   objobjargproc setitem;      // mp_ass_subscript
@@ -77,7 +78,7 @@ typedef struct {
 extern KnownSlots cresset_known;
 extern KnownNames cresset_names;
 
-// Whether a function in Python hashes the key, or an item of the tuple.
+// Whether a Python function hashes the key, or an item of the tuple.
 static inline int cresset_is_hashed_in_python(PyObject* key) {
   if (!PyTuple_CheckExact(key)) return Py_TYPE(key)->tp_hash == cresset_known.hash;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
@@ -85,11 +86,11 @@ static inline int cresset_is_hashed_in_python(PyObject* key) {
   return 0;
 }
 
-// Puts the str in the place of a text on the stack (hooks.h). -1 with an exception set.
+// Replaces a symbolic string on the stack by its str (hooks.h). -1 with an exception set.
 int cresset_look_at_text(PyObject** place);
 
-// Whether there are lists that pieces must not look into (frontend/grown.h).
+// Whether there are lists closed to graph segments (frontend/grown.h).
 extern int cresset_asks_for_lists;
 
-// Fills both; once. -1 with an exception set.
+// Fills both tables; once. -1 with an exception set.
 int cresset_known_init(void);

@@ -14,7 +14,7 @@ static const uint8_t kFlow[256] = {
 #undef X
 };
 
-// What is stored and read again counts as read.
+// A variable counts as read when it is stored and read again.
 static void two_in_one(int opcode, int oparg, Flow* flow) {
 #ifdef LOAD_FAST_LOAD_FAST
   if (opcode == LOAD_FAST_LOAD_FAST) flow->used[0] = oparg >> 4, flow->used[1] = oparg & 15;
@@ -90,7 +90,7 @@ int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live) {
   }
   flow_backwards(flows, count, words, before);
   memset(live, 0, (size_t)slots);
-  // It goes on behind `last`, or where an exception of that instruction is handled.
+  // The frame continues behind `last`, or in the handler of the instruction's exception.
   Handler handler;
   const int raises = last >= 0 && cresset_find_handler(code, last, &handler);
   const int starts[] = {last + 1 < count ? last + 1 : -1, raises ? handler.target : -1};

@@ -1,11 +1,11 @@
-// The loop: CPython's opcodes on CPython's own frames. What an opcode does stands in ops_*.h, a file a family, and one
-// for those that one version has alone (cpython.h); all are parts of the one function below: dispatch goes from one to
-// the next without passing a common point.
+// The loop: CPython's opcodes on CPython's own frames. ops_*.h hold the opcodes, a file for each family, and a file for
+// the opcodes of one version alone (cpython.h). All files are parts of the one function below: dispatch jumps from
+// opcode to opcode without a common point.
 //
 // Invariants. `frame` is the current frame and on top of the thread's frame stack; `sp` points above the top value;
 // LAST_INSTRUCTION(frame) is the instruction in progress, next_instr - 1 except after RERAISE. frame->stacktop is -1
-// while values move, so that the collector does not see them. `activation` mirrors `frame`. At a call of a Python
-// function there is no C call: the frames of one run form a chain from `frame` to `outermost`.
+// while values move, which hides them from the collector. `activation` mirrors `frame`. A call of a Python function
+// makes no C call: the frames of one run form a chain from `frame` to `outermost`.
 #include "frontend/eval/equivalents.h"
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
@@ -47,20 +47,20 @@ static PyObject* binary_operation(int operation, PyObject* left, PyObject* right
   return kBinary[operation](left, right);
 }
 
-// Values of these types have operators and truth that nobody has to be told of.
+// Operators and truth of values of these types need no report.
 static inline int is_plain(PyObject* value) {
   PyTypeObject* type = Py_TYPE(value);
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type ||
          value == Py_None;
 }
 
-// Of an exact tuple or list that has as many; NULL of others.
+// The items of an exact tuple or list of the given length; else NULL.
 static inline PyObject** items_of_length(PyObject* sequence, Py_ssize_t length) {
   if (!PyTuple_CheckExact(sequence) && !PyList_CheckExact(sequence)) return NULL;
   return PySequence_Fast_GET_SIZE(sequence) == length ? PySequence_Fast_ITEMS(sequence) : NULL;
 }
 
-// next(g), g.send(x), g.throw(e), g.close(): the generator's frame can run in the loop.
+// The generator's frame can run in the loop under next(g), g.send(x), g.throw(e), g.close().
 typedef enum { STEPS_NOTHING = 0, STEPS_ON, STEPS_THROWING, STEPS_CLOSING } Steps;
 
 static inline Steps steps_generator(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
@@ -99,10 +99,10 @@ PyObject* cresset_run_frames(PyThreadState* tstate, EvalState* state, Frame* out
   int opcode, oparg;
   unsigned divert = 0;
 
-  // A call in the making: see ops_call.h.
+  // A call in preparation: see ops_call.h.
   PyObject* callable = NULL;
   PyObject** call_args = NULL;
-  PyObject** call_base = NULL;                     // the stack is cut back to here
+  PyObject** call_base = NULL;                     // the stack is cut back to this level
   PyObject *call_tuple = NULL, *call_dict = NULL;  // CALL_FUNCTION_EX
   PyObject** flat_args = NULL;
   Py_ssize_t call_nargs = 0;
@@ -110,15 +110,15 @@ PyObject* cresset_run_frames(PyThreadState* tstate, EvalState* state, Frame* out
   int name_index = 0;
   Py_ssize_t items_wanted = -1;
   PyObject* items_count = NULL;
-  PyObject* made_key = NULL;  // of a subscript that the program did not make; owned
+  PyObject* made_key = NULL;  // a subscript's key made by the evaluator; owned
   PyObject* result = NULL;
   int then = CRESSET_THEN_PUSH, then_operand = 0;
   PyObject* then_value = NULL;
 
-  // A frame that CPython's own loop went on with, where that drops what it has done.
+  // Set after CPython's own loop finished a frame and dropped it.
   int is_gone = 0;
   Frame* gone_caller = NULL;
-  PyObject *gone_function = NULL, *gone_code = NULL;  // kept for who is told
+  PyObject *gone_function = NULL, *gone_code = NULL;  // kept for the hook leave_frame
 
   LoopEntry entry;
   if (enter_loop(tstate, &entry, outermost, innermost) < 0) goto unwound;

@@ -1,9 +1,9 @@
-// Part of cresset_run_frames: how an instruction, a frame and the loop end.
+// Part of cresset_run_frames: the end of an instruction, of a frame and of the loop.
 op_unknown : PyErr_Format(PyExc_SystemError, "unknown opcode %d", opcode);
 goto error;
 
-// The session asked to leave this frame, or a trace function was set: CPython's own evaluator goes on with it. A frame
-// may be entered at any instruction; what follows KW_NAMES or EXTENDED_ARG is never looked at here.
+// The session asked to leave this frame, or a trace function was set: CPython's own evaluator continues it. CPython can
+// enter a frame at any instruction; the instruction after KW_NAMES or EXTENDED_ARG never comes here.
 op_divert : {
   if (UNLIKELY(hooks->step != NULL && !activation->leave && !TRACED(entry))) {
     (void)AT_REST();
@@ -41,7 +41,7 @@ cresset_add_traceback(tstate, frame);
 unwind : {
   kwnames = NULL;
   Handler handler;
-  // Not prev_instr: RERAISE has set it back to where the exception came from.
+  // Not prev_instr: RERAISE has set it back to the origin of the exception.
   if (!cresset_find_handler(FRAME_CODE(frame), (int)(next_instr - first_instr) - 1, &handler)) {
     DROP_TO(frame_stack(frame));
     SAVE_STACK();
@@ -161,7 +161,7 @@ left : {
   NEXT();
 }
 
-// What a called frame gave, NULL with an exception set, goes where `then` says.
+// Delivers the result of a called frame, NULL with an exception set, as `then` requires.
 apply : Py_CLEAR(made_key);
 if (LIKELY(then == CRESSET_THEN_PUSH && result != NULL)) {
   PUSH(result);
@@ -201,7 +201,7 @@ switch (then) {
     PyObject* name = PyTuple_GET_ITEM(names, then_operand / 4);
     if (result != NULL) {
       Py_CLEAR(then_value);
-      if (then_operand & 2) {  // LOAD_METHOD: not a method
+      if (then_operand & 2) {  // LOAD_METHOD: the result is not a method
         PUSH_CALLABLE(result);
       } else {
         PUSH(result);

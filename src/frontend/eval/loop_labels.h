@@ -1,5 +1,5 @@
-// Where each opcode is done, by its number; specialized ones are done as what they specialize.
-// The addresses are of labels, so this is a part of cresset_run_frames.
+// The label of each opcode, by its number; a specialized opcode uses the label of its base opcode. Addresses of labels
+// are local to a function, so this is a part of cresset_run_frames.
 static void* targets[256];
 if (UNLIKELY(targets[255] == NULL)) {
   static void* const base[256] = {

@@ -1,4 +1,4 @@
-// The vocabulary of ops_*.h. Names are those of cresset_run_frames' variables.
+// The vocabulary of ops_*.h. Names are the variables of cresset_run_frames.
 #pragma once
 
 #define OP(name) op_##name:
@@ -12,16 +12,17 @@
 #define SECOND() (sp[-2])
 #define THIRD() (sp[-3])
 #define PEEK(n) (sp[-(n)])
-// Of a call: its lowest two values are what is called, and a method's self, or the other way round (kCallableFirst).
+// The callable of a call, whose lowest two stack values are the callable and a method's self. kCallableFirst gives
+// their order.
 #define CALLABLE_OF(base) (kCallableFirst || (base)[0] == NULL ? (base)[!kCallableFirst] : (base)[0])
-// What is called, where it is no method with its self.
+// Pushes a callable without a self.
 #define PUSH_CALLABLE(value)                 \
   do {                                       \
     PyObject* callable_ = (value);           \
     PUSH(kCallableFirst ? callable_ : NULL); \
     PUSH(kCallableFirst ? NULL : callable_); \
   } while (0)
-// Drops values. A slot above the top holds nothing: what runs when a value dies may look at the frame.
+// Drops values. A slot above the top is empty, because a destructor may look at the frame.
 #define DROP(count)                                 \
   do {                                              \
     for (int left_ = (count); left_ > 0; left_--) { \
@@ -31,8 +32,8 @@
     }                                               \
   } while (0)
 #define DROP_TO(level) DROP((int)(sp - (level)))
-// In the place of a value. What is there is dropped, not what was: a hook, or code that an operation ran, may have put
-// another one there (hooks.h).
+// Replaces a value. The present content of the place is dropped, even if a hook or code of the operation has exchanged
+// it meanwhile (hooks.h).
 #define REPLACE_TOP(value)       \
   do {                           \
     PyObject* replaced_ = TOP(); \
@@ -42,7 +43,7 @@
 #define SKIP(count) (next_instr += (count))
 #define CACHES(OPCODE) INLINE_CACHE_ENTRIES_##OPCODE
 
-// Or'ed to each opcode, as TRACED is: 255 sends it to op_divert.
+// Or'ed to each opcode, as TRACED is: 255 jumps to op_divert.
 #define DIVERTED() ((activation->leave != 0) | (hooks->step != NULL) ? 255u : 0u)
 #define LOAD_FRAME()                          \
   do {                                        \
@@ -71,15 +72,15 @@
     goto* targets[(unsigned)opcode | TRACED(entry) | divert]; \
   } while (0)
 
-// What code that an instruction runs may look at: the frame at rest.
+// Puts the frame at rest, for code run by an instruction, which may look at the frame.
 #define REST() \
   (SAVE_STACK(), activation->stack_top = sp, activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr))
 #define MOVE() (frame->stacktop = -1, divert = DIVERTED())
-// Hooks see it so, and what they run is not evaluated.
+// The same for a hook, whose own code is not evaluated here.
 #define AT_REST() (REST(), state->paused++)
 #define MOVING() (state->paused--, MOVE())
-// The frame goes on in CPython's loop from the next instruction on if somebody has begun to watch it: that loop has to
-// come from an instruction of the line before, to see that the next one begins.
+// The frame continues in CPython's loop from the next instruction if a tool has begun to watch it. CPython's loop must
+// come from an instruction of the line before, to notice the new line.
 #define LEAVE_IF_WATCHED()                                                       \
   do {                                                                           \
     if (UNLIKELY(is_watched(tstate, FRAME_CODE(frame))) && !activation->leave) { \
@@ -96,7 +97,7 @@
       MOVING();                          \
     }                                    \
   } while (0)
-// Tells a hook; its refusal raises.
+// Calls a hook; a refusal raises.
 #define TELL(hook, ...)                                                       \
   do {                                                                        \
     if (LIKELY(hooks->hook != NULL)) {                                        \
@@ -106,7 +107,7 @@
       if (UNLIKELY(told_ < 0)) goto error;                                    \
     }                                                                         \
   } while (0)
-// Of what a module has (told.h); 0 of other objects.
+// The version of a module's dictionary (told.h); 0 for any other object.
 #define TOLD_VERSION(owner) \
   (hooks->told != 0 && Py_IS_TYPE(owner, &PyModule_Type) ? told_version(PyModule_GetDict(owner)) : 0)
 #define REMEMBER_TOLD(owner, version, piece, value)                 \
@@ -114,7 +115,7 @@
     if (hooks->told == (piece) && TOLD_VERSION(owner) == (version)) \
       remember_told(hooks, next_instr, name, version, 0, value);    \
   } while (0)
-// Asks a hook that may answer; `answer` is its action.
+// Asks a hook for an answer; `answer` is its action.
 #define ASK(answer, hook, ...)                                     \
   do {                                                             \
     (void)AT_REST();                                               \
@@ -143,7 +144,7 @@
       }                                                                              \
     }                                                                                \
   } while (0)
-// Before an operator on values that are not all plain numbers and strings. `result` when the hook gave it.
+// Before an operator, unless all values are plain numbers and strings. Sets `result` when the hook answered.
 #define BEFORE_OPERATOR(KIND, OPERATION, LEFT, RIGHT, GIVEN)              \
   do {                                                                    \
     if (LIKELY(hooks->before_operator != NULL)) {                         \
@@ -155,10 +156,11 @@
     }                                                                     \
   } while (0)
 
-// Of this value alone, an operator is not told.
+// Whether a value alone gives no reason to report an operator.
 #define IS_UNTOLD(VALUE) (is_plain(VALUE) && LIKELY(!hooks->tells_all))
 
-// Likewise before f"{value:spec}", in the place of which a function may be called. COUNT: of its operands on the stack.
+// The same before f"{value:spec}", which may be replaced by a function call. COUNT: the number of its operands on the
+// stack.
 #define BEFORE_FORMAT(CONVERSION, VALUE, SPEC, COUNT, GIVEN)                            \
   do {                                                                                  \
     if (LIKELY(hooks->before_operator != NULL)) {                                       \
@@ -199,7 +201,7 @@
    : (operation) == Py_NE ? (a) != (b)   \
    : (operation) == Py_GT ? (a) > (b)    \
                           : (a) >= (b))
-// What compares and hashes a text sees its characters.
+// Replaces a symbolic string by its str before a comparison or a hash reads its characters.
 #define LOOK_AT_TEXT(place)                               \
   do {                                                    \
     if (UNLIKELY(Py_TYPE(place) == cresset_text_type)) {  \
@@ -215,8 +217,8 @@
 
 #define TELL_CONTENTS(container) TELL(read_contents, container)
 
-// An instruction that takes items of an iterator on top of the stack: where that runs the program's code, a function of
-// our own takes them, and the instruction is done again with the list. Inline caches have been skipped.
+// For an instruction that takes items of an iterator on top of the stack. Where the iteration runs the program's code,
+// a polyfill takes the items, and the instruction is repeated with the list. Inline caches have been skipped.
 #define TAKE_ITEMS(OPCODE, TAKER, COUNT)                                                 \
   do {                                                                                   \
     if (LIKELY(hooks->before_call != NULL) && UNLIKELY(cresset_takes_items_of(TOP()))) { \
@@ -249,7 +251,7 @@
       PyErr_Restore(type_, value_, traceback_);                               \
     }                                                                         \
   } while (0)
-// After a call: names and values of f(*args, **kwargs) were made for it.
+// After a call: releases the names and values made for f(*args, **kwargs).
 #define CLEAR_FLAT_ARGS()                                                  \
   do {                                                                     \
     if (flat_args != NULL) {                                               \

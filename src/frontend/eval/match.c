@@ -6,11 +6,11 @@ typedef struct {
   const CressetEvalHooks* hooks;
   CressetActivation* activation;
   PyObject *subject, *type;
-  PyObject* seen;   // names that were looked up
+  PyObject* seen;   // names of earlier look-ups
   PyObject* found;  // list of values
 } ClassPattern;
 
-// owner.name, told as reads are. NULL without exception when there is none.
+// owner.name, reported as a read. NULL without exception when there is none.
 static PyObject* get_told(const ClassPattern* pattern, PyObject* owner, PyObject* name) {
   PyObject* value = NULL;
   if (pattern->hooks->read_attribute == NULL) {
@@ -42,7 +42,7 @@ static PyObject* get_told(const ClassPattern* pattern, PyObject* owner, PyObject
   return value;
 }
 
-// One attribute of a class pattern, new reference; NULL without exception when the subject lacks it.
+// An attribute for a class pattern, new reference; NULL without exception when the subject lacks it.
 static PyObject* match_attribute(const ClassPattern* pattern, PyObject* name) {
   PyObject* const seen = pattern->seen;
   const int repeated = PySet_Contains(seen, name);
@@ -56,7 +56,7 @@ static PyObject* match_attribute(const ClassPattern* pattern, PyObject* name) {
   return get_told(pattern, pattern->subject, name);
 }
 
-// __match_args__, or NULL with *whole set when the one positional pattern is the subject itself. -1: exception.
+// __match_args__, or NULL with *whole set when the only positional pattern is the subject itself. -1: exception.
 static int positional_names(const ClassPattern* pattern, Py_ssize_t positional, PyObject** names, int* whole) {
   PyObject* const type = pattern->type;
   *whole = 0;
@@ -107,7 +107,7 @@ static int match_positional(const ClassPattern* pattern, Py_ssize_t positional) 
   return failed;
 }
 
-// A symbolic number is the number that it stands for; its class, which is torch's, is met by name.
+// A symbolic number counts as an int. Its class belongs to torch and is recognized by name.
 static int is_instance(PyObject* subject, PyObject* type) {
   if (type == (PyObject*)&PyLong_Type && strcmp(Py_TYPE(subject)->tp_name, "SymInt") == 0) return 1;
   return PyObject_IsInstance(subject, type);
@@ -134,7 +134,7 @@ PyObject* cresset_match_class(const CressetEvalHooks* hooks, CressetActivation* 
   return result;
 }
 
-// The values of `keys` into `values`; 1, or 0 when one is missing, or -1.
+// Puts the values of `keys` into `values`; 1, or 0 when a key is missing, or -1.
 static int get_values(PyObject* get, PyObject* keys, PyObject* missing, PyObject* seen, PyObject* values) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
     PyObject* key = PyTuple_GET_ITEM(keys, i);

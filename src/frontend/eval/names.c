@@ -1,4 +1,4 @@
-// Names that are looked up, and the messages when they are not there.
+// Look-up of names, and the messages for missing names.
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/told.h"
 
@@ -53,7 +53,7 @@ PyObject* cresset_mapping_get(PyObject* mapping, PyObject* name) {
 
 ToldName cresset_told[kToldNames];
 
-// A capture would meet each page of it twice as a fault: where it looks for a name, and where it puts one.
+// Touches each page at once. A capture would meet two page faults for each: one at a look-up, another at a store.
 void cresset_told_init(void) {
   enum { kPage = 4096 };
   volatile char* const bytes = (volatile char*)cresset_told;

@@ -1,4 +1,4 @@
-// Part of cresset_run_frames: what only CPython 3.11 has.
+// Part of cresset_run_frames: opcodes of CPython 3.11 alone.
 #include "frontend/eval/ops_until_312.h"
 
 JUMP_WHEN(POP_JUMP_FORWARD_IF_TRUE, Py_False, Py_True, oparg)
@@ -13,7 +13,7 @@ JUMP_ON_NONE(POP_JUMP_BACKWARD_IF_NOT_NONE, 0, -oparg)
 OP(JUMP_IF_TRUE_OR_POP) { goto ask_truth; }
 OP(JUMP_IF_FALSE_OR_POP) { goto ask_truth; }
 
-// then_operand: the truth; opcode and oparg: the jump. The value that was asked is still there for the ..._OR_POP.
+// then_operand: the truth; opcode and oparg: the jump. For ..._OR_POP the tested value is still on the stack.
 branch : switch (cresset_base_opcode[opcode]) {
   case POP_JUMP_FORWARD_IF_TRUE:
     if (then_operand) SKIP(oparg);

@@ -1,4 +1,4 @@
-// Part of cresset_run_frames: what only CPython 3.12 has.
+// Part of cresset_run_frames: opcodes of CPython 3.12 alone.
 #include "frontend/eval/ops_since_312.h"
 //
 #include "frontend/eval/ops_until_312.h"

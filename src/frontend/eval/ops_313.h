@@ -1,4 +1,4 @@
-// Part of cresset_run_frames: what only CPython 3.13 has.
+// Part of cresset_run_frames: opcodes of CPython 3.13 alone.
 #include "frontend/eval/ops_since_312.h"
 
 OP(TO_BOOL) {
@@ -6,7 +6,7 @@ OP(TO_BOOL) {
   goto ask_truth;
 }
 
-// then_operand: the truth; opcode and oparg: the jump, which has a bool to look at unless a piece has ended before it.
+// then_operand: the truth; opcode and oparg: the jump. The jump tests a bool, unless a graph break came before it.
 branch : switch (cresset_base_opcode[opcode]) {
   case POP_JUMP_IF_TRUE:
     SKIP(CACHES(POP_JUMP) + (then_operand ? oparg : 0));
@@ -17,7 +17,7 @@ branch : switch (cresset_base_opcode[opcode]) {
   case UNARY_NOT:
     PUSH(Py_NewRef(then_operand ? Py_False : Py_True));
     NEXT();
-  default:  // TO_BOOL, and what COMPARE_OP makes a bool of
+  default:  // TO_BOOL, and COMPARE_OP with a bool result
     PUSH(Py_NewRef(then_operand ? Py_True : Py_False));
     NEXT();
 }
@@ -63,7 +63,7 @@ OP(SET_FUNCTION_ATTRIBUTE) {
   NEXT();
 }
 
-// The names of the last arguments lie above them.
+// The names of the keyword arguments lie above the arguments.
 OP(CALL_KW) {
   SKIP(CACHES(CALL_KW));
   kwnames = TOP();
@@ -76,7 +76,7 @@ OP(CALL_KW) {
   goto call;
 }
 
-// ---- Texts ----------------------------------------------------------------------------------------------------------
+// ---- Strings --------------------------------------------------------------------------------------------------------
 OP(CONVERT_VALUE) {
   PyObject* value = TOP();
   const int conversion = oparg == 1 ? 's' : oparg == 2 ? 'r' : 'a';
@@ -110,7 +110,7 @@ OP(END_FOR) {
   NEXT();
 }
 
-// In the place of the first instruction of what CPython's second tier has compiled: here it is done as it was written.
+// The first instruction of code compiled by CPython's second tier: the evaluator executes the original instruction.
 OP(ENTER_EXECUTOR) {
   const _PyExecutorObject* executor = FRAME_CODE(frame)->co_executors->executors[oparg];
   opcode = executor->vm_data.opcode;

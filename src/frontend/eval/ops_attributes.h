@@ -61,7 +61,7 @@ OP(LOAD_ATTR) {
   goto implicit_call_owned;
 }
 
-// A method that is called at once need not be bound: it and its owner are pushed, or NULL and what is called.
+// A method that is called at once need not be bound. The stack gets the method and its owner, or NULL and a callable.
 load_method : {
   PyObject* owner = TOP();
   PyObject* name = PyTuple_GET_ITEM(names, name_index);
@@ -128,7 +128,7 @@ load_method : {
   goto implicit_call_owned;
 }
 
-// A descriptor that is about to be asked was looked up in the owner's class.
+// Reports the look-up of a descriptor in the owner's class, before the descriptor runs.
 #define TELL_CHANGER()                                                           \
   do {                                                                           \
     const CressetAttributeRead looked_up_ = {.owner = (PyObject*)Py_TYPE(owner), \

@@ -1,5 +1,6 @@
-// Part of cresset_run_frames: truth and conditional jumps. What is not a plain constant goes to `ask_truth`, which ends
-// in `branch`: there the jump is decoded again from the instruction in progress. Which jumps there are, a version says.
+// Part of cresset_run_frames: truth and conditional jumps. A value other than a plain constant goes to `ask_truth`,
+// which ends in `branch`: there the jump is decoded again from the instruction in progress. The jumps depend on the
+// version.
 #define JUMP_WHEN(OPCODE, FALLS, JUMPS, TARGET) \
   op_##OPCODE : {                               \
     PyObject* value = TOP();                    \

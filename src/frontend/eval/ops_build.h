@@ -182,7 +182,7 @@ OP(UNPACK_SEQUENCE) {
 unpack: {
   PyObject* taken;
   if (cresset_unpack(TOP(), oparg, -1, sp - 1 + oparg, &taken) < 0) {
-    goto error;  // the sequence is still on the stack: nothing was left above it
+    goto error;  // the sequence is still on the stack: nothing remains above it
   }
   sp += oparg - 1;
   Py_DECREF(taken);

@@ -1,5 +1,5 @@
-// Part of cresset_run_frames: calls. A callable that comes down to a Python function gets its frame in this loop; all
-// else is called as C does.
+// Part of cresset_run_frames: calls. A callable that resolves to a Python function gets its frame in this loop; C code
+// calls any other callable.
 OP(CALL) {
   call_base = sp - oparg - 2;
   call_nargs = oparg + (call_base[kCallableFirst] != NULL);
@@ -70,8 +70,8 @@ OP(CALL_FUNCTION_EX) {
   goto call;
 }
 
-// callable, call_args, call_nargs, kwnames; call_tuple and call_dict if it was f(*args, **kwargs), and then kwnames
-// and flat_args are owned, NULL if the keywords are not all strings.
+// Inputs: callable, call_args, call_nargs, kwnames; also call_tuple and call_dict for f(*args, **kwargs). In the latter
+// case kwnames and flat_args are owned, NULL if not all keywords are strings.
 call : {
   const int resolvable =
       call_tuple == NULL || call_dict == NULL || flat_args != NULL || PyDict_GET_SIZE(call_dict) == 0;
@@ -92,7 +92,7 @@ call : {
       if (resolved) cresset_release_callee(&callee);
       goto call_result;
     }
-    if (call_tuple != NULL) {  // the hook may have put others in the place of what was taken off the stack
+    if (call_tuple != NULL) {  // the hook may have replaced the operands on the stack
       call_tuple = call_base[2];
       if (call_dict != NULL) call_dict = call_base[3];
       const int failed = flat_args != NULL ? cresset_flatten_again(call_tuple, call_dict, &flat_args, &kwnames) : 0;
@@ -147,7 +147,7 @@ call : {
       cresset_release_callee(&callee);
       goto call_failed;
     }
-    if (callee.instance != NULL) {  // __init__ does not take these arguments: it says so itself
+    if (callee.instance != NULL) {  // __init__ does not accept the arguments, and reports it itself
       result = cresset_call_init(&callee, call_args, call_nargs, kwnames);
       cresset_release_callee(&callee);
       goto call_result;
@@ -204,8 +204,8 @@ NEXT();
 call_failed : CLEAR_FLAT_ARGS();
 goto error;
 
-// A call that the program's text does not show: callable(*implicit_args[:call_nargs]), operands above call_base being
-// dropped, its result going where `then` says.
+// A call not visible in the source: callable(*implicit_args[:call_nargs]). Operands above call_base are dropped, and
+// the result is delivered as `then` requires.
 take_items : if (items_wanted >= 0) {
   items_count = PyLong_FromSsize_t(items_wanted);
   if (items_count == NULL) goto error;
@@ -252,7 +252,7 @@ implicit_call_owned : {
   goto apply;
 }
 
-// `innermost` is the new frame, the stack holds no operands of the call any more; then, then_operand, then_value.
+// Inputs: `innermost`, the new frame; then, then_operand, then_value. The operands of the call have left the stack.
 enter_function : {
   Py_CLEAR(made_key);
   LAST_INSTRUCTION(frame) = next_instr - 1;

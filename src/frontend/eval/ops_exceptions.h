@@ -8,7 +8,8 @@ OP(RAISE_VARARGS) {
 
 OP(RERAISE) {
   if (oparg) {
-    PyObject* last = PyNumber_Index(PEEK(oparg + 1));  // what varies in frames is a symbol, this one, too
+    // an index, because a varying number in a frame is a symbol, even here
+    PyObject* last = PyNumber_Index(PEEK(oparg + 1));
     if (last == NULL) goto error;
     LAST_INSTRUCTION(frame) = first_instr + PyLong_AsLong(last);
     Py_DECREF(last);
@@ -31,7 +32,7 @@ OP(POP_EXCEPT) {
   _PyErr_StackItem* handled = tstate->exc_info;
   PyObject* old = handled->exc_value;
   PyObject* before = POP();
-  handled->exc_value = before != Py_None ? before : NULL;  // as PUSH_EXC_INFO has found it
+  handled->exc_value = before != Py_None ? before : NULL;  // restores the state before PUSH_EXC_INFO
   if (before == Py_None) Py_DECREF(before);
   Py_XDECREF(old);
   NEXT();
@@ -51,7 +52,7 @@ OP(CHECK_EG_MATCH) {
   if (cresset_match_exception_group(SECOND(), TOP(), &match, &rest) < 0) goto error;
   PyObject* type = POP();
   Py_DECREF(type);
-  if (match == Py_None) {  // nothing of it: the group stays as it is
+  if (match == Py_None) {  // no match: the group stays unchanged
     Py_DECREF(rest);
     PUSH(match);
   } else {

@@ -1,6 +1,6 @@
 // Part of cresset_run_frames: yielding, awaiting.
 OP(RETURN_GENERATOR) {
-  // Frames of generator functions are run by CPython up to here (state.c, cresset_bind).
+  // CPython runs frames of generator functions up to here (state.c, cresset_bind).
   PyErr_SetString(PyExc_SystemError, "the evaluator does not make generators");
   goto error;
 }

@@ -132,8 +132,8 @@ sent_return: {
 }
 }
 
-// Resumes the generator on the stack (FOR_ITER: on top; SEND: under the value that is sent; next() and send():
-// implicit_args[1]) with implicit_args[0]. RUN_THROWING: the exception that is set is raised there.
+// Resumes a generator with implicit_args[0]. FOR_ITER: the generator is on top of the stack; SEND: under the sent
+// value; next() and send(): implicit_args[1]. RUN_THROWING: the exception that is set is raised in the generator.
 enter_generator : {
   PyGenObject* generator = (PyGenObject*)(then == CRESSET_THEN_SEND   ? SECOND()
                                           : then == CRESSET_THEN_NEXT ? TOP()

@@ -84,7 +84,7 @@ told_binary_op : {
 add_strings : {
   PyObject* left = SECOND();
   PyObject* right = TOP();
-  // `s += t`, `s = s + t`: with no other reference to s it grows in place, as everybody's loops rely on.
+  // `s += t`, `s = s + t`: with no other reference to s the string grows in place, a speed that loops rely on.
   const Unit next_unit = *next_instr;
   if (cresset_base_opcode[_Py_OPCODE(next_unit)] == STORE_FAST && locals[_Py_OPARG(next_unit)] == left && !divert) {
     locals[_Py_OPARG(next_unit)] = NULL;
@@ -157,7 +157,7 @@ compare_done:
   NEXT();
 }
 
-// The instruction wants a bool of what the comparison gave; its operands are on the stack until that is known.
+// The instruction needs the truth of the comparison's result. Its operands stay on the stack until the truth is known.
 compare_truth : {
   made_key = result;
   result = NULL;
@@ -234,7 +234,7 @@ OP(BINARY_SUBSCR) {
   goto subscript;
 }
 
-// The container at call_base; the key on top of the stack, or, of what is above the container, in made_key.
+// The container is at call_base. The key is in made_key if the instruction made it, else on top of the stack.
 subscript : {
   PyObject* container = *call_base;
   PyObject* key = made_key != NULL ? made_key : TOP();
@@ -249,7 +249,8 @@ subscript : {
       goto subscript_read;
     }
   }
-  // A list is asked by a number, which a tensor may have to give; or may be one that no piece looks into.
+  // The hook is asked about a list with a key other than an integer, because a tensor may have to give a number. It is
+  // also asked about lists closed to graph segments.
   const int asked = !IS_CONTAINER(container) || (PyList_CheckExact(container) && cresset_asks_for_lists);
   const int any_key = PyDict_CheckExact(container)
                           ? Py_TYPE(key) == cresset_symint_type || cresset_is_hashed_in_python(key)
@@ -317,7 +318,7 @@ OP(STORE_SUBSCR) {
   goto store_subscript;
 }
 
-// The value at call_base, the container above it; the key as in `subscript`.
+// The value is at call_base, the container above it; the key as in `subscript`.
 store_subscript : {
   PyObject* value = call_base[0];
   PyObject* container = call_base[1];
@@ -335,7 +336,7 @@ store_subscript : {
     }
   }
   const CressetWrite write = {CRESSET_WRITE_ITEM, container, key, value, 0};
-  int done = 0;  // by the hook
+  int done = 0;  // whether the hook has done the write
   if (LIKELY(hooks->before_write != NULL)) {
     (void)AT_REST();
     done = hooks->before_write(hooks->session, activation, &write);

@@ -1,4 +1,4 @@
-// Part of cresset_run_frames: what CPython has from 3.12 on.
+// Part of cresset_run_frames: opcodes of CPython from 3.12 on.
 
 JUMP_WHEN(POP_JUMP_IF_TRUE, Py_False, Py_True, oparg)
 JUMP_WHEN(POP_JUMP_IF_FALSE, Py_True, Py_False, oparg)
@@ -14,7 +14,7 @@ OP(LOAD_FAST_CHECK) {
   NEXT();
 }
 
-// A comprehension that was made a part of its function: what it hides is put back by a STORE_FAST, which may be NULL.
+// Starts a comprehension inlined into its function. A STORE_FAST restores the hidden variable, which may be NULL.
 OP(LOAD_FAST_AND_CLEAR) {
   PUSH(locals[oparg]);
   locals[oparg] = NULL;
@@ -34,7 +34,7 @@ OP(END_SEND) {
   NEXT();
 }
 
-// The stack: the delegate, what was sent last, the exception that was thrown into it.
+// The stack: the delegate, the value sent last, the exception thrown into the delegate.
 OP(CLEANUP_THROW) {
   PyObject* exception = TOP();
   if (!PyErr_GivenExceptionMatches(exception, PyExc_StopIteration)) {
@@ -48,7 +48,7 @@ OP(CLEANUP_THROW) {
   NEXT();
 }
 
-// ---- Slices: the key is made here -----------------------------------------------------------------------------------
+// ---- Slices: the evaluator makes the key ----------------------------------------------------------------------------
 OP(BINARY_SLICE) {
   made_key = PySlice_New(SECOND(), TOP(), NULL);
   if (made_key == NULL) goto error;
@@ -122,8 +122,7 @@ OP(LOAD_FROM_DICT_OR_DEREF) {
   NEXT();
 }
 
-// ---- super().name, in one instruction: the super object is made and asked as the program's text says
-// ------------------
+// ---- super().name in one instruction: a super object is made and read, as written in the source ---------------------
 OP(LOAD_SUPER_ATTR) {
   callable = THIRD();
   name_index = oparg >> 2;

@@ -1,4 +1,4 @@
-// Part of cresset_run_frames: constants, locals, the stack, jumps without a condition.
+// Part of cresset_run_frames: constants, locals, the stack, unconditional jumps.
 OP(NOP) { NEXT(); }
 
 OP(RESUME) {
@@ -58,7 +58,7 @@ OP(SWAP) {
 }
 
 OP(EXTENDED_ARG) {
-  // No look at `divert`: a frame is left between instructions, and the prefix is a part of the next one.
+  // Does not test `divert`: a frame is left between instructions, and the prefix is a part of the next instruction.
   Unit* const prefix = next_instr - 1;
   do {
     const int high = oparg << 8;

@@ -1,4 +1,4 @@
-// Part of cresset_run_frames: what CPython 3.11 and 3.12 have and later ones have not.
+// Part of cresset_run_frames: opcodes of CPython 3.11 and 3.12, but not of later versions.
 
 OP(LOAD_CLOSURE) {
   PyObject* value = locals[oparg];
@@ -23,7 +23,7 @@ OP(MAKE_FUNCTION) {
 
 OP(KW_NAMES) {
   kwnames = PyTuple_GET_ITEM(consts, oparg);
-  FETCH();  // no look at `divert`: CPython keeps kwnames between these instructions too
+  FETCH();  // does not test `divert`: CPython keeps kwnames between these instructions too
   goto* targets[UNWATCHED(opcode)];
 }
 

@@ -1,5 +1,5 @@
-// An OrderedDict's list of nodes is private to CPython, of the same form from 3.5 to 3.13. Whether it is here is found out
-// once, by a dictionary whose order is not the one of its table.
+// An OrderedDict's list of nodes is private to CPython, with the same layout from 3.5 to 3.13. A test at first use
+// checks the layout, with an OrderedDict ordered differently from its table.
 #include "frontend/eval/ordered_keys.h"
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ typedef struct {
   PyObject* weak_references;
 } OrderedDict;
 
-// NULL without an exception: there are more nodes or fewer than the table has entries.
+// NULL without an exception: the number of nodes differs from the number of entries in the table.
 static PyObject* keys_of_nodes(PyObject* ordered) {
   const Py_ssize_t count = PyDict_GET_SIZE(ordered);
   PyObject* const out = PyList_New(count);
@@ -44,7 +44,7 @@ static PyObject* keys_by_iterator(PyObject* ordered) {
   return out;
 }
 
-// Two texts, the first of which was put behind the second: the nodes say so, the table does not.
+// Moves the first of two strings behind the second: the nodes show the new order, the table does not.
 static bool has_this_form(void) {
   if (PyODict_Type.tp_basicsize != (Py_ssize_t)sizeof(OrderedDict)) return false;
   if (PyODict_Type.tp_dictoffset != (Py_ssize_t)offsetof(OrderedDict, attributes)) return false;

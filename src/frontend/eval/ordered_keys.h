@@ -1,4 +1,4 @@
-// The order in which an OrderedDict keeps its keys.
+// The order of keys in an OrderedDict.
 #pragma once
 
 #include <Python.h>
@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-// A new list of the keys of an OrderedDict, first to last. Iterating over one hashes each key again, which a key whose
-// `__hash__` is the program's would notice; here none is asked. NULL with an exception set.
+// A new list of the keys of an OrderedDict, first to last. Iterating over the dictionary hashes each key again, which a
+// `__hash__` of the program would notice; this function hashes none. NULL with an exception set.
 PyObject* cresset_eval_ordered_keys(PyObject* ordered);
 
 #ifdef __cplusplus

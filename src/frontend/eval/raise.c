@@ -1,4 +1,5 @@
-// Raising, and instructions that need functions libpython keeps to itself: those of `except*`, of type parameters.
+// Raising, and instructions that need functions private to libpython: the instructions of `except*` and of type
+// parameters.
 #include "frontend/eval/helpers.h"
 
 void cresset_restore_exception(PyObject* value) {
@@ -15,7 +16,7 @@ static int reraise_handled(void) {
   return 1;
 }
 
-// An instance from a class or an instance; steals. NULL when it is neither: `message` is the TypeError.
+// An instance from a class or an instance; steals. NULL for any other object: `message` is the TypeError.
 static PyObject* exception_instance(PyObject* exception, const char* message) {
   if (PyExceptionInstance_Check(exception)) return exception;
   if (!PyExceptionClass_Check(exception)) {
@@ -78,10 +79,9 @@ void cresset_add_traceback(PyThreadState* tstate, Frame* frame) {
   Py_DECREF(object);
 }
 
-// ---- Borrowed instructions
-// -------------------------------------------------------------------------------------------- A function of two
-// arguments whose body is the instruction itself; CPython runs it. What it raises gets a traceback entry for that
-// function, which is taken off again.
+// ---- Borrowed instructions ------------------------------------------------------------------------------------------
+// A function of two arguments has the instruction itself as its body, and CPython runs the function. An exception gets
+// a traceback entry for the function, which is removed again.
 
 static PyObject* compile_borrowed(const char* body) {
   static const char kSource[] =
@@ -144,8 +144,8 @@ PyObject* cresset_intrinsic(int operands, int number, PyObject* first, PyObject*
 }
 
 int cresset_match_exception_group(PyObject* value, PyObject* type, PyObject** match, PyObject** rest) {
-  // The instruction leaves rest and match (or the value and None) on the stack. It also makes the match the exception
-  // being handled, which is undone here and done again by the caller, in its own frame's time.
+  // The instruction leaves rest and match (or the value and None) on the stack. It also makes the match the handled
+  // exception. The helper undoes this, and the caller does it again at the right time for its own frame.
   static PyObject* function;
   PyObject* handled = PyErr_GetHandledException();
   PyObject* pair =

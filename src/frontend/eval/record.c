@@ -2,8 +2,7 @@
 
 #include "frontend/eval/state.h"
 
-// ---- Writing down
-// -----------------------------------------------------------------------------------------------------
+// ---- Recording ------------------------------------------------------------------------------------------------------
 
 static int note(void* events, const char* format, ...) {
   va_list values;
@@ -160,15 +159,14 @@ PyObject* cresset_eval_record(PyObject* self, PyObject* const* args, Py_ssize_t 
   return Py_BuildValue("(NN)", result, events);
 }
 
-// ---- Breaking
-// ---------------------------------------------------------------------------------------------------------
+// ---- Breaking -------------------------------------------------------------------------------------------------------
 
 enum { kMaxFrames = 32 };
 
 typedef struct {
   Py_ssize_t steps, wanted;
   int natively;
-  PyObject* result;  // of the copies, or the exception they raised
+  PyObject* result;  // the result of the copies, or their exception
   PyObject* where;   // names of the frames, innermost first
   int refused;
 } Break;
@@ -186,7 +184,7 @@ static void replace(PyObject** values, int count, PyObject* old, PyObject* new) 
   }
 }
 
-// Running generators are copied, and their copies take their places in all frames. `keep` owns what is made.
+// Copies running generators, and replaces the originals by the copies in all frames. `keep` owns the copies.
 static int copy_generators(CressetFrameImage* images, int count, PyObject* keep) {
   for (int i = 0; i < count; i++) {
     images[i].slots = copy_values(images[i].slots, images[i].slot_count, keep);
@@ -219,8 +217,8 @@ static void finish_copies(Break* wanted, CressetActivation* activation) {
     cresset_eval_image(a, CRESSET_BEFORE, &all[kMaxFrames - ++count]);
     if (a->entered_from_c) break;
   }
-  // Only a chain that ends where the test's call began is the whole of it. A generator that the call leaves behind is
-  // closed when the call's frame has gone.
+  // Only a chain that ends at the test's call is complete. A generator left behind by the call is closed when the
+  // call's frame has gone.
   if (a == NULL || a->caller != NULL || a->is_generator || count == kMaxFrames) {
     wanted->refused = 1;
     return;
@@ -228,7 +226,7 @@ static void finish_copies(Break* wanted, CressetActivation* activation) {
   CressetFrameImage* images = &all[kMaxFrames - count];
   PyObject* copies = PyList_New(0);
   if (copy_generators(images, count, copies) == 0) {
-    // What the originals handle is nothing to the copies.
+    // The exceptions handled by the originals do not concern the copies.
     PyThreadState* tstate = PyThreadState_Get();
     _PyErr_StackItem nothing = {NULL, NULL};
     _PyErr_StackItem* handled = tstate->exc_info;
@@ -245,7 +243,7 @@ static void finish_copies(Break* wanted, CressetActivation* activation) {
     Py_XDECREF(type);
     Py_XDECREF(traceback);
   }
-  // As text, now: the original goes on with what is mutable in it.
+  // Taken as a string now: the original run continues and may mutate the result.
   PyObject* text = PyObject_Repr(wanted->result);
   Py_XSETREF(wanted->result, text);
 }
@@ -268,7 +266,7 @@ PyObject* cresset_eval_break_at(PyObject* self, PyObject* const* args, Py_ssize_
   if (PyErr_Occurred()) return NULL;
   const CressetEvalHooks hooks = {.session = &wanted, .step = on_step};
   PyObject* original = run_with(&hooks, args + 2, nargs - 2);
-  // The copies ran first and share what is mutable: what the original gives after that says nothing.
+  // The copies ran first and share mutable objects, so the later result of the original proves nothing.
   if (original == NULL) PyErr_Clear();
   Py_XDECREF(original);
   PyObject* where = wanted.where != NULL ? wanted.where : Py_NewRef(Py_None);
@@ -279,8 +277,7 @@ PyObject* cresset_eval_break_at(PyObject* self, PyObject* const* args, Py_ssize_
   return Py_BuildValue("(sNN)", "finished", wanted.result, where);
 }
 
-// ---- Leaving
-// ----------------------------------------------------------------------------------------------------------
+// ---- Leaving --------------------------------------------------------------------------------------------------------
 
 static int on_leaving_step(void* s, CressetActivation* activation) {
   Break* wanted = s;

@@ -1,4 +1,4 @@
-// Hooks that write down what they are told: for tests.
+// Hooks for tests, which record their calls.
 #pragma once
 
 #include <Python.h>

@@ -1,4 +1,4 @@
-// Hooks that put other objects in the place of all that frames hold, as the rules of hooks.h allow: for tests.
+// Hooks for tests, which replace all objects in frames, as the rules of hooks.h allow.
 #include "frontend/eval/record.h"
 #include "frontend/eval/state.h"
 

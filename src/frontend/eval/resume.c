@@ -3,8 +3,8 @@
 #include "frontend/eval/known.h"
 
 // The first unit of the instruction at `instruction`, prefixes included, and its last, inline caches included. Only
-// reading from the start tells instructions from caches. A call and its KW_NAMES are one operation: the names are
-// nowhere but in the loop.
+// reading from the start tells instructions from caches. A call and its KW_NAMES are one operation, because only the
+// loop stores the names in between.
 static void instruction_extent(PyCodeObject* code, int instruction, int* first, int* last) {
   const Unit* units = cresset_written_code(code);
   int at = 0, call_begin = 0, named = 0;
@@ -24,7 +24,7 @@ static void instruction_extent(PyCodeObject* code, int instruction, int* first, 
   }
 }
 
-// How many operands the instruction in progress has on the stack; its result, if any, is not there yet.
+// The number of operands of the instruction in progress on the stack; its result, if any, is not there yet.
 // size: switch
 static int operands(PyCodeObject* code, int instruction) {
   const Unit* units = cresset_written_code(code);
@@ -44,7 +44,7 @@ static int operands(PyCodeObject* code, int instruction) {
   }
 }
 
-// Each generator has its own exception being handled; the frames between two generators share one.
+// The exception handled by the frame. Each generator has its own; the frames between two generators share one.
 static PyObject* handled_by(const CressetActivation* activation) {
   const _PyErr_StackItem* item = PyThreadState_Get()->exc_info;
   int innermost_of_level = 1;
@@ -55,7 +55,7 @@ static PyObject* handled_by(const CressetActivation* activation) {
   return innermost_of_level ? item->exc_value : NULL;
 }
 
-// None stands for nothing, in images; where CPython 3.13 finds it, it is what is handled.
+// None in an image means that nothing is handled; CPython 3.13 would treat None as the handled exception.
 static PyObject* handled_in(const CressetFrameImage* image) {
   return image->handled != Py_None ? image->handled : NULL;
 }
@@ -81,7 +81,7 @@ void cresset_eval_image(const CressetActivation* activation, CressetPoint point,
   image->generator = activation->generator;
   image->handled = handled_by(activation);
   if (activation->instruction < 0) return;
-  // In the middle of another instruction, which has told of nothing: how far its stack reaches is not known.
+  // The frame is in the middle of an instruction without a report, so the depth of its stack is unknown.
   if (activation->instruction != frame_last(activation->frame)) image->stack_depth = 0;
   int first, last;
   instruction_extent(activation->code, activation->instruction, &first, &last);
@@ -108,7 +108,7 @@ int cresset_eval_generator_image(PyObject* object, CressetFrameImage* image) {
   return 0;
 }
 
-// Copies slots and stack of the image into a frame that holds none.
+// Copies slots and stack of the image into an empty frame.
 static void fill_frame(Frame* frame, const CressetFrameImage* image) {
   for (int i = 0; i < image->slot_count; i++) frame->localsplus[i] = Py_XNewRef(image->slots[i]);
   PyObject** stack = frame_stack(frame);
@@ -131,7 +131,7 @@ static int make_instruction(PyCodeObject* code) {
   return at;
 }
 
-// Whether a frame that goes on behind `last` waits for another generator, under yield from or await.
+// Whether a frame, continued behind `last`, waits for another generator, under yield from or await.
 static int delegates(PyCodeObject* code, int last) {
   const Unit next = cresset_written_code(code)[last + 1];
   return _Py_OPCODE(next) == RESUME && (_Py_OPARG(next) & 3) >= 2;
@@ -150,14 +150,14 @@ PyObject* cresset_eval_new_generator(PyCodeObject* code) {
   Frame* frame = push_frame(tstate, (PyFunctionObject*)function, code, NULL);
   if (frame == NULL) return NULL;
   for (int i = 0; i < code->co_nlocalsplus; i++) frame->localsplus[i] = NULL;
-  LAST_INSTRUCTION(frame) = frame_code(frame) + make_instruction(code) - 1;  // past what fills slots
+  LAST_INSTRUCTION(frame) = frame_code(frame) + make_instruction(code) - 1;  // past the instructions for filling slots
   hand_frame_over(frame);
   PyObject* made = _PyEval_EvalFrameDefault(tstate, frame, 0);
   if (!kEvaluatorDropsFrames) drop_frame(tstate, frame);
   return made;
 }
 
-// What a frame that is about to get other contents holds now.
+// Moves the content out of a frame before it gets new content.
 static PyObject* take_contents(Frame* frame) {
   PyObject* taken = PyTuple_New(frame->stacktop);
   for (int i = 0; taken != NULL && i < frame->stacktop; i++) {
@@ -243,7 +243,7 @@ static int enter_activation(EvalState* state, Frame* frame, const CressetFrameIm
   return 0;
 }
 
-// A frame on the data stack with the image's contents, activation included; or the frame of its generator.
+// A frame on the data stack with the image's contents, with an activation; or the frame of the image's generator.
 static Frame* rebuild_frame(PyThreadState* tstate, EvalState* state, const CressetFrameImage* image) {
   if (image->generator != NULL) {
     PyGenObject* generator = (PyGenObject*)image->generator;
@@ -289,7 +289,7 @@ static int check_images(const CressetFrameImage* images, int count) {
   return count > 0 ? 0 : -1;
 }
 
-// All frames, linked; the innermost, or NULL. What each level handles is put in place.
+// Rebuilds and links all frames, and restores each level's handled exception. The innermost frame, or NULL.
 static Frame* rebuild_all(PyThreadState* tstate, EvalState* state, const CressetFrameImage* images, int count,
                           int natively) {
   Frame* innermost = NULL;
@@ -299,7 +299,7 @@ static Frame* rebuild_all(PyThreadState* tstate, EvalState* state, const Cresset
       drop_rebuilt(tstate, state, i);
       return NULL;
     }
-    // Asked for by `natively`: the loop leaves each frame as soon as it comes to it.
+    // With `natively`, the loop leaves each frame as soon as it reaches the frame.
     state->current->leave = (uint8_t)(natively != 0);
     if (i == 0) {
       state->current->entered_from_c = 1;

@@ -1,4 +1,4 @@
-// Code of ours runs where the program may have come close to its recursion limit: room for it is given, and taken back.
+// Room for code of cresset where the program may be close to its recursion limit: the room is lent, and taken back.
 #pragma once
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// What CPython has of its own from 3.12 on, and libpython does not export.
+// Functions for CPython from 3.12 on, which libpython does not export.
 #include "frontend/eval/cpython.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -15,7 +15,7 @@ int cresset_too_deep(PyThreadState* tstate) {
   return -1;
 }
 
-// A function that does nothing, seen by nobody (its frame never begins).
+// A function that does nothing. Its frame never begins, so tools do not see it.
 static PyObject* make_moment(void) {
   PyObject* globals = PyDict_New();
   PyObject* function = NULL;
@@ -27,8 +27,8 @@ static PyObject* make_moment(void) {
   return function;
 }
 
-// The collector, requests for the GIL and asynchronous exceptions are looked after by the first instruction of any
-// frame in CPython's own loop, and by nothing that libpython exports.
+// Collection, requests for the GIL and asynchronous exceptions are handled by the first instruction of any frame in
+// CPython's own loop. No function exported by libpython handles them.
 int cresset_attend(PyThreadState* tstate) {
   static PyObject* moment;
   if (Py_MakePendingCalls() != 0) return -1;

@@ -1,4 +1,4 @@
-// What CPython has of its own from 3.12 on (cpython.h).
+// Properties of CPython from 3.12 on (cpython.h).
 #pragma once
 
 #include "internal/pycore_intrinsics.h"
@@ -8,11 +8,12 @@
 #define ATTRIBUTE_AS_METHOD(oparg) ((oparg) & 1)
 #define KEEPS_OPERAND(opcode) 0
 
-// ---- Who watches ----------------------------------------------------------------------------------------------------
-static inline uintptr_t monitoring_version(PyThreadState* tstate);  // that of code which is watched as it should be
-// Whether CPython's own loop has to do what starts here: trace and profile functions, and all who use sys.monitoring,
-// are called by instructions that CPython puts in the place of others when the code starts. What they are put into
-// while it runs goes on there (IS_WATCHED_INSTRUCTION).
+// ---- Tools that watch code ------------------------------------------------------------------------------------------
+// The version of code with all requested instrumentation.
+static inline uintptr_t monitoring_version(PyThreadState* tstate);
+// Whether CPython's own loop has to run the code. When code starts, CPython replaces instructions for trace and profile
+// functions and for tools of sys.monitoring. Code instrumented while it runs continues in CPython's loop at the
+// replaced instruction (IS_WATCHED_INSTRUCTION).
 static inline int is_thread_watched(PyThreadState* tstate) {
   const PyInterpreterState* interpreter = tstate->interp;
   for (size_t i = 0; i < sizeof interpreter->monitors.tools; i++)
@@ -34,24 +35,24 @@ static inline int is_watched(PyThreadState* tstate, const PyCodeObject* code) {
 // ---- Recursion: Python's calls and C's are counted apart ------------------------------------------------------------
 #define RECURSION_OF_C(tstate) ((tstate)->c_recursion_remaining)
 #define RECURSION_OF_PYTHON(tstate) ((tstate)->py_recursion_remaining)
-int cresset_too_deep(PyThreadState* tstate);  // -1 with an exception set, or 0: there is some room for handling it
+int cresset_too_deep(PyThreadState* tstate);  // -1 with an exception set, or 0: some room is left for handling it
 static inline int enter_python(PyThreadState* tstate) {
   return UNLIKELY(tstate->py_recursion_remaining-- <= 0) && cresset_too_deep(tstate) < 0;
 }
 static inline void leave_python(PyThreadState* tstate) { tstate->py_recursion_remaining++; }
 
 // ---- Objects --------------------------------------------------------------------------------------------------------
-// Builtin classes keep theirs elsewhere than in tp_dict.
+// The namespace of a class. Builtin classes keep it elsewhere than in tp_dict.
 static inline PyObject* type_names(PyTypeObject* type) {
   PyObject* names = PyType_GetDict(type);
   Py_XDECREF(names);  // the class keeps it
   return names;
 }
-// Of a KeyError as PyErr_Fetch gives it.
+// The arguments of a KeyError from PyErr_Fetch.
 static inline PyObject* key_error_arguments(PyObject* value) {
   return PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject*)value)->args : NULL;
 }
-// With the name, for suggestions.
+// Adds the name for CPython's suggestions.
 static inline void set_import_error(PyObject* message, PyObject* package, PyObject* path, PyObject* name) {
   PyErr_SetImportError(message, package, path);
   PyObject* error = PyErr_GetRaisedException();
@@ -62,10 +63,10 @@ static inline void set_import_error(PyObject* message, PyObject* package, PyObje
 }
 #define IMPORT_FUNCTION(tstate) ((tstate)->interp->imports.import_func)
 
-// Integers of at most one digit: their value and comparison need no call.
+// Integers of at most one digit: value and comparison need no call.
 #define IS_MEDIUM(number) _PyLong_IsCompact((PyLongObject*)(number))
 #define MEDIUM_VALUE(number) ((long)_PyLong_CompactValue((PyLongObject*)(number)))
 
 // ---- since_312.c ----------------------------------------------------------------------------------------------------
-// What the bytecode around a generator's body makes of an exception that leaves it; new reference.
+// The exception after it leaves a generator's body, as the surrounding bytecode converts it; new reference.
 PyObject* cresset_leaving_generator(PyCodeObject* code, PyObject* exception);

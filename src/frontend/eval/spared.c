@@ -1,4 +1,4 @@
-// A conditional jump over `x = x.method(a, b)` and nothing else, found in the bytecode.
+// Finds in the bytecode a conditional jump over `x = x.method(a, b)` and nothing else.
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/helpers.h"
 
@@ -17,10 +17,10 @@ static int opcode_at(const Reader* reader) { return reader->at < reader->end ? _
 static int argument_at(const Reader* reader) { return _Py_OPARG(reader->units[reader->at]); }
 static void step(Reader* reader) { reader->at += 1 + cresset_cache_entries[opcode_at(reader)]; }
 
-// The name of the method that is looked up to be called, or NULL.
+// The name of the method in a look-up for a call, or NULL.
 static PyObject* read_method(Reader* reader, PyCodeObject* code) {
   const int opcode = opcode_at(reader), oparg = opcode >= 0 ? argument_at(reader) : 0;
-#if PY_VERSION_HEX < 0x030C0000  // later ones have the name, of no instruction
+#if PY_VERSION_HEX < 0x030C0000  // in later versions LOAD_METHOD names no instruction
   if (opcode != LOAD_METHOD) return NULL;
   const int name = oparg;
 #else

@@ -1,5 +1,5 @@
-// The thread's Python frames, innermost first, read without making frame objects and without the GIL: a thread's own
-// frames change under its own hands only, and a frame on the stack keeps its code.
+// The thread's Python frames, innermost first, read without making frame objects and without the GIL: only the thread
+// itself changes its frames, and a frame on the stack keeps its code.
 #pragma once
 
 #include <Python.h>

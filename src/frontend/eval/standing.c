@@ -10,7 +10,7 @@ static void drop_down_to(PyThreadState* tstate, Frame* innermost, const Frame* b
   }
 }
 
-// The frames, linked; the innermost. NULL: an exception is set.
+// The frames of the images, linked; returns the innermost. NULL: an exception is set.
 static Frame* push_all(PyThreadState* tstate, const CressetFrameImage* images, int count, Frame** outermost) {
   Frame* innermost = NULL;
   for (int i = 0; i < count; i++) {

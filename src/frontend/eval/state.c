@@ -1,4 +1,4 @@
-// Beginning and ending evaluation in a thread, and the hook of PEP 523.
+// Begin and end of evaluation in a thread, and the hook of PEP 523.
 #include "frontend/eval/room.h"
 #include "frontend/eval/state.h"
 
@@ -6,7 +6,7 @@
 
 _Thread_local EvalState cresset_eval_state;
 
-// Under the GIL: how many levels exist in all threads, and which evaluator was there before the first.
+// Under the GIL: the number of levels in all threads, and the evaluator installed before the first.
 static int installed_levels;
 static _PyFrameEvalFunction previous_evaluator;
 
@@ -48,7 +48,7 @@ PyObject* cresset_native_frame(PyThreadState* tstate, Frame* frame, int throwing
   return run(tstate, frame, throwing);
 }
 
-// A generator function's own frame does nothing but make the generator: no code of the program runs in it.
+// A generator function's own frame only makes the generator: no code of the program runs in it.
 static int only_makes_generator(Frame* frame) {
   return frame->owner == FRAME_OWNED_BY_THREAD && code_is_generator(FRAME_CODE(frame)) &&
          LAST_INSTRUCTION(frame) < frame_code(frame) + FRAME_CODE(frame)->_co_firsttraceable;
@@ -131,7 +131,7 @@ void cresset_eval_end(void) {
   state->level = level->outer;
   state->paused = level->paused_before;
   PyMem_Free(level);
-  // Frames may still be evaluated (an end inside the program): their activations stay.
+  // An end inside the program may leave frames in evaluation: their activations stay.
   if (state->level == NULL && state->current == NULL) free_chunks(state);
 }
 
@@ -154,7 +154,7 @@ void cresset_eval_take_back(void* aside) {
   PyMem_Free(aside);
 }
 
-// Once at a time: what the code of ours may call is not to recurse for ever.
+// Once at a time: cresset's code must not recurse without bound through its callees.
 static _Thread_local int room_given;
 
 CressetRoom cresset_eval_give_room(void) {
@@ -186,7 +186,7 @@ int cresset_eval_is_watched(void) { return is_thread_watched(PyThreadState_Get()
 
 CressetActivation* cresset_eval_current(void) { return cresset_eval_state.current; }
 
-// What a wrapper holds, also where a method is made of it. A new reference.
+// The function inside a wrapper, also where a method wraps it. A new reference.
 static PyObject* unwrapped(PyObject* callable) {
   PyObject* function = PyMethod_Check(callable) ? PyMethod_GET_FUNCTION(callable) : callable;
   PyObject* inner = function;

@@ -1,12 +1,12 @@
-// What a thread knows about its evaluation, and what the loop and its helpers share. C sources of this folder only.
+// The evaluation state of a thread, shared by the loop and its helpers. C sources of this folder only.
 #pragma once
 
 #include "frontend/eval/cpython.h"
 #include "frontend/eval/hooks.h"
 
 enum { kActivationsInChunk = 64 };
-// Of CressetActivation::leave.
-enum { LEAVE_ALONE = 1, LEAVE_WITH_CALLEES = 2 };  // with: what the frame calls is CPython's business too
+// Values of CressetActivation::leave.
+enum { LEAVE_ALONE = 1, LEAVE_WITH_CALLEES = 2 };  // WITH_CALLEES: CPython also evaluates the frame's callees
 
 typedef struct ActivationChunk {
   struct ActivationChunk* previous;
@@ -23,8 +23,8 @@ typedef struct EvalLevel {
 } EvalLevel;
 
 typedef struct {
-  EvalLevel* level;  // NULL: this thread's frames are CPython's own business
-  int paused;        // how often, since the level began: frames are CPython's own business while it is not 0
+  EvalLevel* level;  // NULL: CPython evaluates this thread's frames
+  int paused;        // number of open pauses since the level began; CPython evaluates frames while it is not 0
   CressetActivation* current;
   ActivationChunk* chunk;
   CressetActivation* end;  // of the chunk
@@ -35,10 +35,10 @@ extern _Thread_local EvalState cresset_eval_state;
 CressetActivation* cresset_next_chunk(EvalState* state);
 void cresset_previous_chunk(EvalState* state);
 
-// CPython's evaluator, or whoever replaced it before us.
+// CPython's evaluator, or its replacement from before cresset.
 PyObject* cresset_native_frame(PyThreadState* tstate, Frame* frame, int throwing);
 
-// The loop. `outermost` has no activation below it that this call runs; the frames from `innermost` to it are linked.
+// The loop. This call runs no activation below `outermost`; the frames from `innermost` to `outermost` are linked.
 typedef enum { RUN_START = 0, RUN_RESUMED, RUN_THROWING } RunMode;
 PyObject* cresset_run_frames(PyThreadState* tstate, EvalState* state, Frame* outermost, Frame* innermost, RunMode mode);
 

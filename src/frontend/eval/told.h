@@ -1,23 +1,23 @@
-// Names whose reads a hook needs not be told of again (CRESSET_READ_TOLD), by the instruction that reads them. A
-// dictionary that has not changed gives the same: neither it nor the hook is asked. Under the GIL, for all threads.
+// Names whose reads need not be reported to a hook again (CRESSET_READ_TOLD), by the instruction that reads them. An
+// unchanged dictionary gives the same value, so neither dictionary nor hook is asked. Under the GIL, for all threads.
 #pragma once
 
 #include "frontend/eval/cpython.h"
 #include "frontend/eval/hooks.h"
 
 typedef struct {
-  uint64_t told;  // CressetEvalHooks::told, which no two pieces share
+  uint64_t told;  // CressetEvalHooks::told, unique to a graph segment
   const void* at;
   uint64_t version, outer_version;
-  PyObject* name;   // owned: another text may come to lie at its address
-  PyObject* value;  // the dictionary's
+  PyObject* name;   // owned: another string may be allocated at its address
+  PyObject* value;  // borrowed from the dictionary
 } ToldName;
 
 enum { kToldNames = 2048 };
 extern ToldName cresset_told[kToldNames];
-void cresset_told_init(void);  // once, before any
+void cresset_told_init(void);  // once, before any other use
 
-// Of a dictionary; 0: it may change unseen. See dict_version() in py_objects.h.
+// The version of a dictionary; 0: it may change unseen. See dict_version() in py_objects.h.
 static inline uint64_t told_version(PyObject* dict) {
 #if PY_VERSION_HEX >= 0x030E0000
   (void)dict;
@@ -34,8 +34,8 @@ static inline uint64_t told_version(PyObject* dict) {
 
 static inline ToldName* told_place(const void* at) { return &cresset_told[((uintptr_t)at >> 1) % kToldNames]; }
 
-// What the instruction has read under the name, borrowed; NULL: it has to be read, and told. outer_version: of the
-// builtins; 0 where they are not looked into.
+// The value read by the instruction under the name, borrowed; NULL: the name must be read and reported.
+// outer_version: the version of the builtins; 0 where the builtins are not searched.
 static inline PyObject* told_value(const CressetEvalHooks* hooks, const void* at, PyObject* name, uint64_t version,
                                    uint64_t outer_version) {
   const ToldName* known = told_place(at);

@@ -27,7 +27,7 @@ static int end_of_fixed(PyObject* iterator, int expected) {
   return -1;
 }
 
-// The rest as a list below `end`, its last `after` items behind it. Counts what was written in *written.
+// Writes the rest as a list below `end`, with its last `after` items behind it. *written counts the values.
 static int unpack_rest(PyObject* iterator, int before, int after, PyObject** end, PyObject** lowest, PyObject** taken,
                        int* written) {
   PyObject* list = PySequence_List(iterator);
@@ -41,7 +41,7 @@ static int unpack_rest(PyObject* iterator, int before, int after, PyObject** end
     *--end = PyList_GET_ITEM(list, length - after + i);
     ++*written;
   }
-  Py_SET_SIZE(list, length - after);  // their references have moved
+  Py_SET_SIZE(list, length - after);  // the references have moved to the stack
   return 0;
 }
 
@@ -66,7 +66,7 @@ int cresset_unpack(PyObject* iterable, int before, int after, PyObject** end, Py
   if (!failed && after >= 0) failed = unpack_rest(iterator, before, after, place, lowest, taken, &written);
   Py_DECREF(iterator);
   if (!failed) {
-    if (*taken == NULL) *taken = *lowest;  // of nothing
+    if (*taken == NULL) *taken = *lowest;  // nothing was unpacked: the iterable is still there
     return 0;
   }
   for (int i = 1; i <= written; i++) Py_DECREF(end[-i]);
@@ -151,7 +151,7 @@ PyObject* cresset_format(PyObject* value, PyObject* spec, int conversion) {
   return formatted;
 }
 
-// The parts of an f-string: a text (hooks.h) among them makes the whole one.
+// Joins the parts of an f-string. A symbolic string among the parts (hooks.h) makes the result symbolic.
 PyObject* cresset_join(PyObject* const* parts, Py_ssize_t count) {
   int open = 0;
   for (Py_ssize_t i = 0; i < count; i++) open |= Py_TYPE(parts[i]) == cresset_text_type;

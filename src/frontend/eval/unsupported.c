@@ -1,4 +1,4 @@
-// The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is told.
+// The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is returned.
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/eval/interpreter.h"
@@ -123,7 +123,7 @@ PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObje
   return NULL;
 }
 
-// Through frame objects, which the running frames keep; these need the GIL.
+// Uses frame objects, which the running frames keep alive; frame objects need the GIL.
 static int describe_frame(PyFrameObject* frame, CressetStackFrame* out) {
   if (frame == NULL) return 0;
   out->frame = frame;

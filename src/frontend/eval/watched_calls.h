@@ -1,4 +1,4 @@
-// A function whose calls somebody wants to answer, though nothing is evaluated. C types only.
+// Answering the calls of a function without evaluation. C types only.
 #pragma once
 
 #include <Python.h>
@@ -7,11 +7,11 @@
 extern "C" {
 #endif
 
-// Calls of the function by C code and by CPython's evaluator are `call`'s from now on, which has to have the same come
-// of them; frames of it that are evaluated here are the function's own. One function in the process. What called it
-// before; NULL, with an exception set or without, where that is not CPython.
+// From now on `call` answers calls of the function from C code and from CPython's evaluator. It must have the same
+// results as the function. Frames of the function evaluated here are unaffected. One function in the process. Returns
+// the previous vectorcall. NULL, with or without an exception, where a tool has replaced CPython's vectorcall.
 vectorcallfunc cresset_eval_watch_calls(PyObject* function, vectorcallfunc call);
-// Calls are the function's own again, unless somebody else answers them.
+// Restores the function's own vectorcall, unless a tool has replaced it since.
 void cresset_eval_unwatch_calls(PyObject* function);
 
 #ifdef __cplusplus

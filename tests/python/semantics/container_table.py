@@ -1,4 +1,4 @@
-"""Containers in state, of builtin types, of the standard library and of classes derived from them: expressions that read them."""
+"""Containers in state, of builtin types, of the standard library and of derived classes, and expressions on them."""
 
 import array
 import collections

@@ -1,4 +1,4 @@
-"""What a program gave and left behind, as a text: types, values, layouts, and which objects and storages are one."""
+"""Results and side effects of a program, as a string: types, values, layouts, identity of objects and storages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 
 def same_text(mine, its):
-    """Equal, but for what rounding does to floats."""
+    """Equal, except for rounding of floats."""
     float_number = re.compile(r"(-?\d+\.\d{6})")
     a, b = float_number.split(mine), float_number.split(its)
     near = zip(a[1::2], b[1::2])
@@ -20,7 +20,7 @@ def same_text(mine, its):
 
 
 class Describer:
-    """Objects that are met again are named by the number they had."""
+    """A repeated object is named by its first number."""
 
     def __init__(self):
         self.seen = {}
@@ -34,7 +34,7 @@ class Describer:
             return f"{type(value).__name__}:{value:.6f}"
         if type(value) in (torch.device, torch.dtype):
             return str(value)
-        if type(value) in (range, slice):  # immutable: two calls may share one
+        if type(value) in (range, slice):  # immutable: two calls may share it
             parts = [self(part, depth + 1) for part in (value.start, value.stop, value.step)]
             return f"{type(value).__name__}({', '.join(parts)})"
         if id(value) in self.seen:

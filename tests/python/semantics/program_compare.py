@@ -1,7 +1,7 @@
 """Runs a program eagerly and compiled, and compares values, sharing, side effects, output and exceptions.
 
-python program_compare.py SEED        prints a program and what differs from eager
-python program_compare.py SEED COUNT  looks for programs that differ, from that seed on, and shrinks them
+python program_compare.py SEED        prints a program and its differences from eager
+python program_compare.py SEED COUNT  searches for differing programs, from this seed on, and shrinks them
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import types
 import torch
 from program_generator import generate
 
-# ------------------------------------------------------------------------------------------------- what it does
+# ------------------------------------------------------------------------------------------------- its behavior
 
 
 def canonical(value, names, depth=0):
-    """The value as nested tuples; an object that was met before is a reference to it: sharing is compared, too."""
+    """The value as nested tuples; a repeated object refers to its first occurrence: sharing is compared, too."""
     if value is None or isinstance(value, (bool, int, float, str, type)):
         return type(value).__name__, value
     if id(value) in names:
@@ -48,13 +48,13 @@ def canonical(value, names, depth=0):
 
 
 def difference(got, expected, path=""):
-    """Where two canonical values differ; None where they do not."""
+    """The first difference between two canonical values; else None."""
     if isinstance(got, (tuple, list)) and isinstance(expected, (tuple, list)) and len(got) == len(expected):
         for i, (a, b) in enumerate(zip(got, expected)):
             if where := difference(a, b, f"{path}.{i}"):
                 return where
         return None
-    # Whole numbers that no float64 tells from their neighbours were read from one, by int() of data.
+    # An integer that float64 cannot distinguish from its neighbors came from a float64, by int() of data.
     beyond = type(got) is type(expected) is int and min(abs(got), abs(expected)) > 2**53
     if beyond or (isinstance(got, float) and isinstance(expected, float)):
         close = abs(got - expected) <= 1e-8 * max(1.0, abs(expected)) or (got != got and expected != expected)
@@ -70,7 +70,7 @@ def inputs(seed):
 
 
 def history(source, wrap, seed=0):
-    """What calls of the program give and leave behind, one after another, its state being changed in between."""
+    """The results and side effects of the program's calls in sequence, with changes of its state in between."""
     out = io.StringIO()
     module = types.ModuleType("generated")
     module.out = out
@@ -96,7 +96,7 @@ def history(source, wrap, seed=0):
 
 
 class TooLong(BaseException):
-    """No program's `except` takes it."""
+    """A BaseException, which no `except` of a program catches."""
 
 
 @contextlib.contextmanager
@@ -105,7 +105,7 @@ def at_most(seconds):
         raise TooLong
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # again and again: a program's `with` may swallow it
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # repeatedly: a program's `with` may swallow it
     try:
         yield
     finally:
@@ -114,12 +114,12 @@ def at_most(seconds):
 
 
 def compare(source, compile, seed=0):
-    """None when the compiled program does what it does without, else what differs."""
+    """None when the compiled program behaves as in eager mode, else the difference."""
     try:
         with at_most(5):
             expected = history(source, lambda f: f, seed)
     except (TooLong, Exception):
-        return None  # shrunk to a loop without an end, or to what cannot be looked at
+        return None  # shrunk to an endless loop, or to values that cannot be compared
     try:
         with at_most(60):
             got = history(source, compile, seed)
@@ -132,7 +132,7 @@ def compare(source, compile, seed=0):
 
 
 def shrink(source, differs):
-    """Leaves out statements for as long as `differs` of what remains."""
+    """Removes statements for as long as `differs` holds for the rest."""
     smaller = True
     while smaller:
         smaller = False
@@ -167,7 +167,7 @@ def shrink(source, differs):
 
 
 def program_of(source):
-    """The part that differs from program to program."""
+    """The part specific to the program."""
     return source[source.index("def f(w, x):") :]
 
 

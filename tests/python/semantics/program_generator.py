@@ -1,9 +1,9 @@
 """Random Python programs on tensors, by seed.
 
-A program is the text of a module: state in globals, classes and helpers, `make()` for a world, and `f(w, x)`. It knows
-the kind of each of its variables (a number, a matrix of n x 4, a vector of 4, a scalar tensor, a list of numbers, ...), so
-that most of what it does is no error; some of it is, on purpose, inside and outside `try`. Tensors are float64 and
-conditions on data compare with odd constants: rounding decides nothing. `program_compare` runs them.
+A program is the source of a module: state in globals, classes and helpers, `make()` for a world, and `f(w, x)`. The
+generator knows the kind of each variable (a number, a matrix of n x 4, a vector of 4, a scalar tensor, a list of
+numbers, ...), so most statements raise nothing; some raise on purpose, inside and outside `try`. Tensors are float64,
+and conditions on data compare with odd constants: rounding decides nothing. `program_compare` runs them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from program_grammar import EXPRESSIONS, MAKE, PRELUDE
 
 
 class Program:
-    """Writes one program. `kinds` maps a variable to its kind: int, float, M, V, S, ints, dict, box, str, fn."""
+    """Writes a program. `kinds` maps a variable to its kind: int, float, M, V, S, ints, dict, box, str, fn."""
 
     def __init__(self, seed, avoid=()):
         self.random = random.Random(seed)
@@ -24,10 +24,10 @@ class Program:
         self.depth = 0
         self.avoid = set(avoid)
         self.kinds = {"x": "M"}
-        self.fixed = set()  # not assigned to: variables of loops, of enclosing functions
+        self.fixed = set()  # never assigned: loop variables, variables of enclosing functions
         self.in_loop = self.in_function = 0
 
-    # ---- text
+    # ---- strings
 
     def line(self, text):
         self.lines.append("    " * (self.depth + 1) + text)
@@ -65,7 +65,7 @@ class Program:
     # ---- expressions
 
     def fill(self, template, depth):
-        """The template with each <kind> replaced by an expression of that kind."""
+        """The template with each <kind> replaced by an expression of its kind."""
         return re.sub(r"<(\w+)>", lambda m: self.expression(m[1], depth - 1), template)
 
     def expression(self, kind, depth=3):

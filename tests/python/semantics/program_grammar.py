@@ -1,5 +1,5 @@
 # size: table
-"""What random programs are made of: the module around them, and expressions by kind."""
+"""The parts of random programs: the module around them, and expressions by kind."""
 
 PRELUDE = """
 import collections, contextlib, functools, itertools, math, operator
@@ -79,7 +79,7 @@ def make():
                                  queue=collections.deque([1, 2], maxlen=4))
 """
 
-# For each kind: expressions without parts, and others. <kind> stands for an expression of that kind.
+# For each kind: expressions without parts, and expressions with parts. <kind> stands for an expression of this kind.
 EXPRESSIONS = {
     "int": (
         ["<literal>", "w.n", "counter", "len(w.items)"],

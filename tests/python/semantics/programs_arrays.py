@@ -1,6 +1,6 @@
 # size: table
-"""Programs about objects whose state only C code knows (arrays, buffers), made in the call or there before, and about integers
-in tensors that sizes give. As programs_library, with the prelude of programs_torch."""
+"""Programs with objects whose state is in C code alone (arrays, buffers), made in the call or before, and with integer
+tensors made from sizes. As programs_library, with the prelude of programs_torch."""
 
 PROGRAMS = r"""
 array_made_and_read

@@ -1,6 +1,6 @@
 # size: table
-"""Programs that ask which object it is: keys that functions of the program hash and compare, and how often they are
-asked; tuples of numbers and texts in several places (rows as in programs_library.py)."""
+"""Programs with object identity as input: keys with hash and comparison functions of the program, and the number of
+calls; tuples of numbers and strings in several places (rows as in programs_library.py)."""
 
 PROGRAMS = r"""
 hashed_in_global_dict

@@ -1,5 +1,5 @@
 """Programs that set attributes by descriptors, properties, metaclasses and special methods of their own, and count the
-calls of each; and what objects found in odd ways are left with."""
+calls of each; and the final state of objects found in odd ways."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROGRAMS, steady, bounded, growing = table_of_programs()
 
 
 class Logged:
-    """A descriptor that says what it is asked for."""
+    """A descriptor with a log of its calls."""
 
     def __init__(self, log, kind=object):
         self.log, self.kind = log, kind

@@ -1,5 +1,5 @@
 # size: table
-"""Programs that call autograd: backward passes, custom functions, checkpoints. Rows as in programs_transforms."""
+"""Programs with calls of autograd: backward passes, custom functions, checkpoints. Rows as in programs_transforms."""
 
 from __future__ import annotations
 
@@ -391,7 +391,7 @@ def custom_function_with_jvp(w, x):
 
 
 class Rounded(nn.Module):
-    """A straight-through estimator, as quantizers have them."""
+    """A straight-through estimator, as in quantizers."""
 
     def forward(self, x):
         return x + (x.round() - x).detach()

@@ -1,4 +1,4 @@
-"""Programs that ask for data in the middle: in loops, `with`, `try`, nested calls, comprehensions. Rows as in
+"""Programs with reads of data in the middle: in loops, `with`, `try`, nested calls, comprehensions. Rows as in
 programs_effects."""
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def format_in_the_middle(w, x):
 
 
 class Lines(list):
-    """A file that keeps what is written to it."""
+    """A file with a record of its lines."""
 
     def write(self, text):
         self.append(text)
@@ -405,7 +405,7 @@ def operation_raises(w, x):
     return y + 1
 
 
-# ------------------------------------------------------------------------------------------------- what lives on
+# --------------------------------------------------------------------------------------- objects alive across breaks
 
 
 @row

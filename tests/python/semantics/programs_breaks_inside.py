@@ -1,6 +1,6 @@
 # size: table
-"""Programs that ask for data in the middle of what Python does: operators, protocols, handlers, generators, containers. As
-programs_library, with the prelude of programs_torch."""
+"""Programs that read data in the middle of Python's own machinery: operators, protocols, handlers, generators,
+containers. As programs_library, with the prelude of programs_torch."""
 
 PROGRAMS = r"""
 break_in_getitem

@@ -1,5 +1,5 @@
 # size: table
-"""Programs with caches, registries, counters, containers of the library, and what decoders and models make of them. As
+"""Programs with caches, registries, counters, containers of the library, and their use in decoders and models. As
 programs_library, with the prelude of programs_torch."""
 
 PROGRAMS = r"""

@@ -1,4 +1,4 @@
-"""Functions whose classes and functions change between calls: each case gives a function and a change."""
+"""Functions whose classes and functions change between calls: each case is a function and a change."""
 
 import dataclasses
 import functools

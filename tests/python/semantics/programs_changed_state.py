@@ -1,4 +1,4 @@
-"""Functions that reach state by ways which facts must follow: each case gives a function and a change."""
+"""Functions that reach state in ways that guards must follow: each case is a function and a change."""
 
 import abc
 import array

@@ -1,7 +1,7 @@
 # size: table
 # ruff: noqa: RUF015, RUF059
-"""Values that are other ones at each call: draws, texts, dates, decimals, histories, scalars of numpy's. As
-programs_whole.py has them."""
+"""Values that differ at each call: draws, strings, dates, decimals, histories, scalars of numpy. As programs_whole.py
+has them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # size: table
-"""Programs in the idioms of those who write trainers, configurations and classes of their own. As
-programs_library, with the prelude of programs_torch."""
+"""Programs in the idioms of authors of trainers, configurations and classes. As programs_library, with the prelude of
+programs_torch."""
 
 PROGRAMS = r"""
 trainer_class_callbacks

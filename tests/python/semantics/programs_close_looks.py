@@ -1,6 +1,6 @@
 # size: table
-"""Programs that look closely: how often something runs, which object it is, of which type a number is, what a hook's
-number is. As programs_whole.py has them."""
+"""Programs with close inspection: the number of runs, object identity, the types of numbers, the number of a hook. As
+programs_whole.py has them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAMS, steady, bounded, growing = table_of_programs()
 
 @bounded
 def checkpoints_that_are_run_again(compiled):
-    """What runs again in the backward pass prints, appends and branches as often as in eager, also in the first call."""
+    """Code repeated in the backward pass prints, appends and branches as often as in eager, also in the first call."""
     log = []
 
     def block(x, w):
@@ -51,7 +51,7 @@ class State:
 
 @bounded
 def tuples_that_a_generator_and_its_caller_hold(compiled):
-    """The tuple that a generator is sent has the number of this call, wherever the call breaks."""
+    """The tuple sent to a generator has the number of this call, wherever the call breaks."""
 
     @compiled
     def f(x, n):
@@ -106,7 +106,7 @@ def sizes_beside_a_class_named_as_numpys(compiled):
 
 @bounded
 def numbers_of_hooks(compiled):
-    """Numbers of hooks are whole, rise, and are the keys of the dictionaries that hooks are in."""
+    """Numbers of hooks are integers, increase, and are the keys of the hooks' dictionaries."""
     linear = nn.Linear(3, 2)
     seen = []
 
@@ -143,7 +143,7 @@ def by_another():
 
 @steady
 def locals_seen_from_a_callee(compiled):
-    """f_back.f_locals has what the caller's code does not read any more, behind a break, too."""
+    """f_back.f_locals has variables without any later read in the caller's code, after a graph break, too."""
 
     @compiled
     def f(x, n):
@@ -166,7 +166,7 @@ def described(number):
 
 @steady
 def numpy_ints_beside_sizes(compiled):
-    """What comes of a numpy.int64 and a size is numpy's, and stays a number that varies, behind a break, too."""
+    """The result for a numpy.int64 and a size is numpy's, and stays a varying number, after a graph break, too."""
     scale, state = np.int64(3), State()
 
     @compiled
@@ -196,7 +196,7 @@ def numpy_ints_that_are_looked_at(compiled):
 
 @steady
 def lengths_that_grow(compiled):
-    """len() of what each call adds to is a number that varies."""
+    """len() of a container extended by each call is a varying number."""
     log, seen, queue, table, kinds = [], set(), collections.deque(maxlen=9), {}, collections.deque()
 
     @compiled
@@ -226,7 +226,7 @@ def lengths_that_grow(compiled):
 
 @bounded
 def lengths_that_do_not_grow_evenly(compiled):
-    """What a write does to a length depends on what is there already."""
+    """The effect of a write on a length depends on the present content."""
     log, seen, queue, table = [], set(), collections.deque(maxlen=5), {}
 
     @compiled
@@ -273,7 +273,7 @@ def length_of_a_buffer_that_is_sampled(compiled):
 
 @bounded
 def handles_by_their_numbers(compiled):
-    """A program that keeps the handles of many modules by their numbers finds each of them."""
+    """A program with handles of many modules, kept by their numbers, finds each of them."""
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
 

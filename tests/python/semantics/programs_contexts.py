@@ -1,4 +1,4 @@
-"""Programs with context managers, of torch's and their own, some with breaks inside. Rows as in programs_transforms."""
+"""Programs with context managers, of torch and their own, some with breaks inside. Rows as in programs_transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python as it is written around tensors: control flow, iterators, objects, references, threads, random numbers. As
+"""Python code around tensors: control flow, iterators, objects, references, threads, random numbers. As
 programs_whole.py has them."""
 
 from __future__ import annotations
@@ -604,7 +604,7 @@ def lazy_tables_of_positions(compiled):
 
 @steady
 def cells_of_generators(compiled):
-    """Of generator functions that were there before: what they close over may change between calls."""
+    """For generator functions from before the call: the content of their closures may change between calls."""
     scales, shifts, kinds = {"a": 2.0, "b": 3.0}, [0.0], {"s": (Held, {"by": 2.0})}
     factor = 1.0
 

@@ -1,6 +1,6 @@
 # size: table
 # ruff: noqa: B019
-"""Designs that training and inference code is made of: trainers, registries, dispatch, containers, classes of tensors. As
+"""Designs of training and inference code: trainers, registries, dispatch, containers, classes of tensors. As
 programs_whole.py has them."""
 
 from __future__ import annotations

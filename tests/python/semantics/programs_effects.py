@@ -1,5 +1,5 @@
-"""Programs that do something beside returning a value. Each row: name, what makes a fresh world (a namespace), the
-function of (world, x), and the inputs of its calls, in order."""
+"""Programs with side effects. Each row: name, a function that makes a fresh world (a namespace), the function of
+(world, x), and the inputs of its calls, in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ramp(*shape):
 
 
 def table():
-    """An empty table, and the decorator that adds a program to it."""
+    """An empty table, and its decorator for adding a program."""
     rows = []
 
     def row(function=None, *, make=world, inputs=(lambda: ramp(3, 4),) * 3):

@@ -1,5 +1,4 @@
-"""Python as it is written around tensors: configurations, registries, dispatch, parsing, texts. As programs_whole.py
-has them."""
+"""Python code around tensors: configurations, registries, dispatch, parsing, strings. As programs_whole.py has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of the language: generators that are sent to, coroutines, patterns, containers, descriptors, subclasses."""
+"""Forms of the language: generators with send(), coroutines, patterns, containers, descriptors, subclasses."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # size: table
 # ruff: noqa: B007  (programs as they are written)
-"""Programs that ask for data while a generator runs, or while one is suspended. Rows as in programs_effects."""
+"""Programs with reads of data while a generator runs or is suspended. Rows as in programs_effects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIGNS = (lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: ramp(5, 2), lambda: -r
 
 
 def note(w, x, what="at"):
-    """Asks for data, and counts."""
+    """Reads data, and counts."""
     w.log.append((what, x.sum().item()))
     return x + 1
 
@@ -237,7 +237,7 @@ def sent_values(w, x):
 
 
 def asking(w, x, n=3):
-    """A generator that asks for data."""
+    """A generator with a read of data."""
     w.log.append("begin")
     try:
         for i in range(n):

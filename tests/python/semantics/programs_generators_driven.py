@@ -1,7 +1,7 @@
 # size: table
 # ruff: noqa: B007  (programs as they are written)
-"""Programs that ask for data in generators that C code drives, that are closed or thrown into, or that are context
-managers. Rows as in programs_effects."""
+"""Programs that read data in generators driven by C code, closed or thrown into, or used as context managers. Rows as
+in programs_effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that are given functions, methods and generators, others at each call, and registries of them."""
+"""Programs whose arguments are functions, methods and generators, different at each call, and registries of them."""
 
 from __future__ import annotations
 

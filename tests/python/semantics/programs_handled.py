@@ -1,7 +1,6 @@
 # size: table
 # ruff: noqa: B009, B012  (programs as they are written)
-"""Programs that ask for data while an exception is handled, and in calls that C code makes. Rows as in
-programs_effects."""
+"""Programs that read data while an exception is handled, and in calls made by C code. Rows as in programs_effects."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # size: table
-"""Programs about what is held to what: classes that change, tensors' gradients, orders of keys, parts of modes. As
+"""Programs about the targets of guards: changing classes, tensors' gradients, orders of keys, parts of modes. As
 programs_library, with the prelude of programs_torch."""
 
 PROGRAMS = r"""

@@ -1,6 +1,6 @@
 # size: table
-"""Programs that hold iterators of itertools over the end of a piece: accumulate, tee, groupby and what they share (rows as in
-programs_library.py)."""
+"""Programs that hold iterators of itertools across a graph break: accumulate, tee, groupby and their shared state (rows
+as in programs_library.py)."""
 
 PROGRAMS = r"""
 accumulate_over_a_break

@@ -314,7 +314,7 @@ def pruning_inside(w, x):
 
 @contextlib.contextmanager
 def swapped(net, name, value):
-    """Puts another tensor in a parameter's place for a while."""
+    """Replaces a parameter by another tensor for a while."""
     old = net._parameters.pop(name)
     setattr(net, name, value)
     try:

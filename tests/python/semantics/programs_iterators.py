@@ -1,4 +1,4 @@
-"""Loops over iterators of C code with a break in them, and iterators that two names hold."""
+"""Loops over iterators in C code, with a graph break inside, and iterators with two names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def f(x, n):
 
 
 def loop_over(make):
-    """It was made elsewhere."""
+    """The iterator is made elsewhere."""
 
     def f(x, n):
         out = []
@@ -114,7 +114,7 @@ for _name, _make in MADE.items():
     captured("made_" + _name, loop_over(_make))
 
 
-# What the program holds of an iterator besides the loop.
+# References of the program to an iterator besides the loop.
 
 
 def over_many_calls(f):
@@ -227,7 +227,7 @@ def a_deque_that_changes_under_a_loop(x, n):
     return out, list(queue)
 
 
-# Over containers in state that the call changes before the loop.
+# Loops over containers in state, changed by the call before the loop.
 
 
 @growing
@@ -363,7 +363,7 @@ def product_with_state(compiled):
 
 @growing
 def ordered_dictionary_by_numbers_over_a_break(compiled):
-    """What lies under a number in an ordered dictionary is no item of a list."""
+    """The value at a number in an ordered dictionary is no item of a list."""
     steps = collections.OrderedDict()
 
     def f(x, first, second):
@@ -407,7 +407,7 @@ def ordered_dictionary_by_numbers_in_another_order(compiled):
 
 
 def methods_of_numbers(after_break):
-    """C code that calls a method of a number with numbers of the caller's list, which are symbols from the second call."""
+    """C code calls a method of a number with numbers of the caller's list, which are symbols from the second call."""
 
     def program(compiled):
         iterators = {

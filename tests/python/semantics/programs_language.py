@@ -1,6 +1,6 @@
 # size: table
-"""Programs of the language itself, by theme: the body of `f(w, x)`, after its name. `w` is a fresh namespace with `log`,
-`n`, `items`, `names`, `box`; x is a matrix. Each is called several times in one world."""
+"""Programs of the language itself, by theme: the body of `f(w, x)`, after its name. `w` is a fresh namespace with
+`log`, `n`, `items`, `names`, `box`; x is a matrix. Each program is called several times in the same world."""
 
 PRELUDE = """
 import abc, bisect, collections, contextlib, copy, dataclasses, enum, functools, heapq, itertools, math, operator, re

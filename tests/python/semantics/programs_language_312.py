@@ -1,5 +1,5 @@
 # size: table
-"""What CPython 3.12 brought, as programs_language has it: run by test_language.py on 3.12 and later."""
+"""News in CPython 3.12, in the form of programs_language: run by test_language.py on 3.12 and later."""
 
 PROGRAMS = """
 ## inlined comprehensions (PEP 709)

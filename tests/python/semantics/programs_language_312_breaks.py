@@ -1,5 +1,5 @@
 # size: table
-"""What CPython 3.12 brought, over breaks, as programs_language_312 has it."""
+"""News in CPython 3.12, with graph breaks, in the form of programs_language_312."""
 
 PROGRAMS = """
 ## type parameters and breaks

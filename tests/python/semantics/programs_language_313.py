@@ -1,5 +1,5 @@
 # size: table
-"""What CPython 3.13 brought, as programs_language has it: run by test_language.py on 3.13 and later."""
+"""News in CPython 3.13, in the form of programs_language: run by test_language.py on 3.13 and later."""
 
 PROGRAMS = """
 ## frames' locals are seen through (PEP 667)

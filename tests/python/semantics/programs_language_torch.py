@@ -1,5 +1,6 @@
 # size: table
-"""Programs of the language, of torch and its kin, and of what lives and dies between calls; as programs_language has them."""
+"""Programs of the language with torch and its kin, and objects that live and die between calls; as programs_language
+has them."""
 
 PROGRAMS = """
 ## torch and its kin

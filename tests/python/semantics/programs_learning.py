@@ -1,6 +1,6 @@
 # size: table
-"""Programs as training scripts have them: actors and learners, optimizers by hand, adapters, observers, each called over and
-over while its state changes."""
+"""Programs from training scripts: actors and learners, optimizers by hand, adapters, observers, each called repeatedly
+while its state changes."""
 
 from __future__ import annotations
 

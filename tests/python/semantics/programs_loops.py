@@ -1,5 +1,5 @@
-"""Programs as training scripts have them: optimizers written by hand, averages of weights, features of streams, trackers,
-registries and retries, each called over and over while its state changes."""
+"""Programs from training scripts: optimizers written by hand, averages of weights, features of streams, trackers,
+registries and retries, each called repeatedly while its state changes."""
 
 from __future__ import annotations
 

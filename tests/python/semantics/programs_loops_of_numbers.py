@@ -1,4 +1,4 @@
-"""Loops over containers of numbers, with a break in each turn: other numbers are no other program."""
+"""Loops over containers of numbers, with a graph break in each iteration: other numbers need no other program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROGRAMS, steady, bounded, growing = table_of_programs()
 
 
 def loop_over(make, arguments):
-    """A loop over what `make` gives of an argument, whose items are numbers or pairs that end in one."""
+    """A loop over the result of `make` for an argument, whose items are numbers or pairs ending in a number."""
 
     def program(compiled):
         @compiled
@@ -188,7 +188,7 @@ def generators_in_state(compiled):
         yield draw(data(i, 3 + i)), noise.generator.initial_seed()
 
 
-# ------------------------------------------------------------------------------------------------ sets, and rarer arguments
+# ---------------------------------------------------------------------------------------- sets, and rarer arguments
 
 
 @steady
@@ -341,7 +341,8 @@ def of_many_lengths(*functions):
 
 @steady
 def loops_of_many_lengths(compiled):
-    """A break in a loop over range(n): after a few lengths a piece is for one round of it, whatever n is."""
+    """A graph break in a loop over range(n): after a few lengths a graph segment covers a single iteration, whatever n
+    is."""
 
     @compiled
     def forwards(x):
@@ -406,7 +407,7 @@ def displays_of_many_lengths(compiled):
 
 @steady
 def dictionary_by_step_grows(compiled):
-    """Its length, whether it has a step, and what it holds there, of a dictionary that gets a step at each call."""
+    """The length of a dictionary with a new step at each call, whether it has a given step, and the value there."""
 
     class Log:
         def __init__(self):
@@ -429,7 +430,7 @@ def dictionary_by_step_grows(compiled):
 
 @steady
 def tuples_of_numbers_over_breaks(compiled):
-    """What a loop goes over, and an iterator that several names are for; the numbers are symbols behind a break."""
+    """The container of a loop, and an iterator with several names; the numbers are symbols after a graph break."""
 
     def waits(x):
         return x + 1 if x.sum().item() > -100 else x
@@ -475,7 +476,7 @@ def tuples_of_numbers_over_breaks(compiled):
 
 @steady
 def rows_of_many_lengths(compiled):
-    """Without gradients: a piece is for one row, whatever their number."""
+    """Without gradients: a graph segment covers a single row, whatever their number."""
 
     @compiled
     @torch.no_grad()

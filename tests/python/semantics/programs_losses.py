@@ -1,6 +1,6 @@
 # size: table
-"""Programs as training scripts have them: routers, flows, solvers, losses that mine, pairs of networks, loops with callbacks,
-each called over and over while its state changes."""
+"""Programs from training scripts: routers, flows, solvers, mining losses, pairs of networks, loops with callbacks, each
+called repeatedly while its state changes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # size: table
-"""Programs with modules: hooks, buffers, containers, weights that change, training steps. As
-programs_library, with the prelude of programs_torch."""
+"""Programs with modules: hooks, buffers, containers, changing weights, training steps. As programs_library, with the
+prelude of programs_torch."""
 
 PROGRAMS = r"""
 hook_replaces_output

@@ -1,5 +1,5 @@
-"""Whole programs whose state is another object at each call: containers and objects that the call replaces, numbers in
-them, what is read of them by other names. As programs_whole.py has them; `steady` ones must stop compiling."""
+"""Whole programs whose state is another object at each call: containers and objects replaced by the call, numbers in
+them, reads under other names. As programs_whole.py has them; `steady` programs must stop compiling."""
 
 from __future__ import annotations
 

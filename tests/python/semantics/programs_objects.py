@@ -276,7 +276,7 @@ def dataclass_as_argument(w, x):
 
 @row
 def tape_of_namedtuples(w, x):
-    tape = []  # namedtuples' __new__ runs without builtins
+    tape = []  # __new__ of namedtuples runs without builtins
     for scale in (2, 3):
         names = [f"v{len(tape)}", f"v{len(tape) + 1}"]
         tape.append(Entry(inputs=names, undo=lambda t, scale=scale: t / scale))
@@ -315,7 +315,7 @@ def enumerations(w, x):
 
 
 class Output(collections.OrderedDict):
-    """As models return them: items are attributes, and it can be indexed by number."""
+    """A model's output: items are attributes, and integer indexing works."""
 
     def __post_init__(self):
         pass

@@ -1,4 +1,5 @@
-"""Breaks at odd places, numbers that C code tells apart, exceptions that live over breaks. As programs_whole.py has them."""
+"""Graph breaks at odd places, numbers distinguished by C code, exceptions alive across breaks. As programs_whole.py
+has them."""
 
 from __future__ import annotations
 

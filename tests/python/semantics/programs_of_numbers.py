@@ -1,5 +1,5 @@
 # size: table
-"""Numbers that vary beside what C code computes with: arrays, zeros that divide, methods of numbers, ranges, texts. As
+"""Varying numbers as operands of C code: arrays, division by zero, methods of numbers, ranges, strings. As
 programs_library."""
 
 PROGRAMS = r"""

@@ -1,6 +1,6 @@
 # size: table
-"""Programs whose objects live on over the end of a piece: iterators of C code that hold numbers, dictionaries of
-instances, containers that fill themselves, leaves, tensors of inference mode. As programs_library, with the prelude of
+"""Programs whose objects live across a graph break: iterators in C code with numbers, dictionaries of instances,
+containers that fill themselves, leaves, tensors of inference mode. As programs_library, with the prelude of
 programs_torch."""
 
 PROGRAMS = r"""

@@ -74,7 +74,7 @@ def subclass_that_logs(w, x):
 
 
 class Metre:
-    """No tensor, but it takes part: a number with a unit."""
+    """A number with a unit: no tensor, but with __torch_function__."""
 
     def __init__(self, value, unit):
         self.value, self.unit = value, unit
@@ -120,7 +120,7 @@ def subclass_as_a_parameter(w, x):
 
 
 class Masked(torch.Tensor):
-    """Functions of its own for some operators, as a table."""
+    """A tensor with its own functions for some operators, as a table."""
 
     handled = {}
 
@@ -155,7 +155,7 @@ def subclass_with_a_table(w, x):
 
 
 class Two(torch.Tensor):
-    """A wrapper of two tensors, on which each operator is done twice."""
+    """A wrapper of two tensors; each operator runs twice."""
 
     @staticmethod
     def __new__(cls, a, b):
@@ -295,7 +295,7 @@ def questions_of_overrides(w, x):
     )
 
 
-# ------------------------------------------------------------------------------------------------- attributes of tensors
+# ----------------------------------------------------------------------------------------- attributes of tensors
 
 
 @row

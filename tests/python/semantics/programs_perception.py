@@ -1,6 +1,6 @@
 # size: table
-"""Programs as vision and audio code has them: boxes that are suppressed, matched and followed, pyramids of features, spectra
-in streams, each called over and over while its state changes."""
+"""Programs from vision and audio code: suppression, matching and tracking of boxes, pyramids of features, spectra in
+streams, each called repeatedly while its state changes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Numbers and texts that vary, in places that live over a break: in deques, mappings, partial functions, exceptions; methods of
-C code, static and class methods, super()."""
+"""Varying numbers and strings, in objects alive across a graph break: deques, mappings, partial functions, exceptions;
+methods of C code, static and class methods, super()."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # size: table
-"""Much plain data that lives on over a break and is other data at each call: what looks at it behind the break sees what it
-holds now. As programs_library, with the prelude of programs_torch."""
+"""Large plain data that lives across a graph break and differs at each call: code after the graph break sees the
+present content. As programs_library, with the prelude of programs_torch."""
 
 _DATA = """|W = {n: [(i * n % 5, "t%d" % (i * n % 3)) for i in range(70 + n % 3)] for n in range(12)}
 v = list(W[w.n]); d = {"k%d" % i: t for i, (_, t) in enumerate(W[w.n])}; a = v[3]

@@ -1,4 +1,4 @@
-"""How programs around models are built: retries, registries, configurations, scopes, logs, lazy containers."""
+"""Designs of programs around models: retries, registries, configurations, scopes, logs, lazy containers."""
 
 from __future__ import annotations
 

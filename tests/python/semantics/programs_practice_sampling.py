@@ -1,4 +1,4 @@
-"""Programs of inference, as research code has them: samplers, solvers, searches, trackers, tokenizers, frames of audio."""
+"""Programs of inference from research code: samplers, solvers, searches, trackers, tokenizers, frames of audio."""
 
 from __future__ import annotations
 

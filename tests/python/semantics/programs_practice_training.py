@@ -1,4 +1,4 @@
-"""Programs of training, as research code has them: policies, adapters, experts, flows, adversaries, scales."""
+"""Programs of training from research code: policies, adapters, experts, flows, adversaries, scales."""
 
 from __future__ import annotations
 

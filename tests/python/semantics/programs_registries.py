@@ -1,6 +1,6 @@
 # size: table
-"""Programs whose objects know of each other in roundabout ways: weak registries, subclasses that are found, generators that
-objects hold, copies of records of tensors, attributes that tensors carry."""
+"""Programs whose objects refer to each other indirectly: weak registries, look-up of subclasses, generators in objects,
+copies of records of tensors, attributes of tensors."""
 
 from __future__ import annotations
 

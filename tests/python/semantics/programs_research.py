@@ -1,5 +1,5 @@
-"""Programs as research code has them: samplers, generation, replay buffers, message passing, routers and losses that mine,
-each called over and over while its state changes."""
+"""Programs from research code: samplers, generation, replay buffers, message passing, routers and mining losses, each
+called repeatedly while its state changes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Training and evaluation scripts as users write them. As programs_whole.py has them; `steady` ones must stop compiling,
-`captured` ones must not have a call that runs eagerly."""
+"""Training and evaluation scripts as users write them. As programs_whole.py has them; `steady` programs must stop
+compiling, `captured` programs must not have an eager call."""
 
 from __future__ import annotations
 

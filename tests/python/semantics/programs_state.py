@@ -1,5 +1,5 @@
 # size: table
-"""Programs about state that calls change, structures that they make, and loops over sizes. As programs_library."""
+"""Programs about state changed by calls, structures made by calls, and loops over sizes. As programs_library."""
 
 PROGRAMS = r"""
 chain_of_attributes

@@ -1,7 +1,7 @@
 # size: table
 # ruff: noqa: E741, B007
-"""What training and inference code is made of: replay, beams, tokenizers, caches, teachers, metrics. As
-programs_whole.py has them."""
+"""Parts of training and inference code: replay, beams, tokenizers, caches, teachers, metrics. As programs_whole.py has
+them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # size: table
-"""Programs with subclasses of tensors, modes, distributions, numpy, random numbers, views, dtypes, and numbers of data. As
-programs_library, with the prelude of programs_torch."""
+"""Programs with subclasses of tensors, modes, distributions, numpy, random numbers, views, dtypes, and unbacked
+scalars. As programs_library, with the prelude of programs_torch."""
 
 PROGRAMS = r"""
 subclass_wraps

@@ -1,5 +1,5 @@
 # size: table
-"""Programs in the idioms of torch's users: modules that change, hooks, caches, decoding, collating, modes. As
+"""Programs in the idioms of torch's users: changing modules, hooks, caches, decoding, collating, modes. As
 programs_library."""
 
 PRELUDE = """

@@ -1,5 +1,5 @@
 # size: table
-"""Programs in the idioms of torch's users: buffers, hooks, parametrizations, transforms, modes, arrays, texts. As
+"""Programs in the idioms of torch's users: buffers, hooks, parametrizations, transforms, modes, arrays, strings. As
 programs_library, with the prelude of programs_torch."""
 
 PROGRAMS = r"""

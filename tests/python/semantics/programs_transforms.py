@@ -1,6 +1,6 @@
 # size: table
-"""Programs that transform functions, and what is around the call. Each row: name, what makes a fresh world, the function of
-(world, x), the inputs of its calls in order, and what changes the world between them."""
+"""Programs that transform functions, and contexts around the call. Each row: name, a function that makes a fresh world,
+the function of (world, x), the inputs of its calls in order, and a function that changes the world between calls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def batches():
 
 
 def table():
-    """An empty table, and the decorator that adds a program to it."""
+    """An empty table, and its decorator for adding a program."""
     rows = []
 
     def row(function=None, *, make=world, inputs=batches, between=None):
@@ -57,7 +57,7 @@ ROWS, row = table()
 
 
 def seeded(module):
-    """The module in double precision, with numbers of its own that are the same each time."""
+    """The module in double precision, with fixed numbers of its own."""
     with torch.no_grad():
         for i, p in enumerate(module.parameters()):
             n = p.numel()
@@ -141,7 +141,7 @@ class RefusesToBeAsked:
 
 @row
 def vmap_beside_an_object_that_refuses_questions(w, x):
-    bystander = [RefusesToBeAsked()]  # alive, in the middle of a capture that looks at all tensors
+    bystander = [RefusesToBeAsked()]  # alive, in the middle of a capture, which inspects all tensors
     torch.manual_seed(3)
     return vmap(lambda v: F.dropout(v, 0.5), randomness="same")(x), len(bystander)
 
@@ -270,7 +270,7 @@ def grad_with_effects_in_the_closure(w, x):
 
 
 class Energy(nn.Module):
-    """Forces are the gradient of what the module computes."""
+    """Forces are the gradient of the module's result."""
 
     def __init__(self):
         super().__init__()
@@ -497,7 +497,7 @@ def steps_on_an_input(w, x):
     return (x + delta).detach()
 
 
-# What asks wrappers for plain sizes: by assertions of torch's own, each in other words.
+# Functions that ask wrappers for plain sizes: by various assertions of torch.
 @row
 def gradient_through_interpolation(w, x):
     return grad(lambda v: F.interpolate(v.t()[None], scale_factor=2.0).pow(2).sum())(x)

@@ -1,6 +1,6 @@
 # size: table
-"""Unusual parts of the language and of the library, each with a break at an odd place, over calls whose state changes. As
-programs_library."""
+"""Unusual parts of the language and of the library, each with a graph break at an odd place, over calls with changing
+state. As programs_library."""
 
 PROGRAMS = r"""
 match_tensor_dataclass

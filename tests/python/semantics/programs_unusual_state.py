@@ -1,5 +1,5 @@
 # size: table
-"""Unusual ways to keep and to change state, and descriptors in which a piece ends. As programs_library."""
+"""Unusual ways to keep and to change state, and descriptors with a graph break. As programs_library."""
 
 PROGRAMS = r"""
 locals_globals_eval

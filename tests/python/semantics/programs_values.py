@@ -1,6 +1,6 @@
 # size: table
-"""Programs about what values are: symbolic numbers as ints, floats and bools, objects that live on over a break, state of
-all kinds. As programs_library."""
+"""Programs about the nature of values: symbolic numbers as ints, floats and bools, objects alive across a graph break,
+state of all kinds. As programs_library."""
 
 PROGRAMS = r"""
 frozensets_of_symbols

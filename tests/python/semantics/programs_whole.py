@@ -1,6 +1,6 @@
-"""Whole programs, as users write them: each is given what compiles, calls what it compiled among other code (backward
-passes, optimizers, other modules), and yields what it sees. `steady`: what must not compile anew from some call on;
-`captured`: what must not run eagerly."""
+"""Whole programs, as users write them: each gets the compile function, calls compiled code among other code (backward
+passes, optimizers, other modules), and yields its observations. `steady`: programs that must not recompile from some
+call on; `captured`: programs that must not run eagerly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def program(steady=False, captured=False, programs=PROGRAMS):
 
 def table_of_programs():
     """A table of its own, with its decorators. steady: nothing grows, and no call runs eagerly; bounded: some call runs
-    eagerly or in part, but nothing grows; growing: compiles anew at some of the later calls."""
+    eagerly or in part, but nothing grows; growing: some of the later calls recompile."""
     programs = {}
 
     def adds(**what):
@@ -35,7 +35,7 @@ def data(seed, *shape):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-# ------------------------------------------------------------------------------------------------ gradients' records
+# ------------------------------------------------------------------------------------------------ autograd graphs
 
 
 @program()
@@ -153,7 +153,7 @@ def regions_for_the_profiler(compiled):
         yield f(data(i, 3))
 
 
-# -------------------------------------------------------------------------------------------------- state that moves
+# -------------------------------------------------------------------------------------------------- moving state
 
 
 @program(steady=True, captured=True)
@@ -495,7 +495,7 @@ def arrays_among_the_arguments(compiled):
 
 @program(steady=True, captured=True)
 def parts_of_one_result(compiled):
-    """Results are views of what nobody else holds."""
+    """Results are views of a tensor without any other reference."""
     linear = nn.Linear(4, 6)
 
     @compiled

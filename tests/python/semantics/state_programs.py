@@ -1,6 +1,5 @@
-"""Rows of state, a change of it, and an expression that reads it: attributes of builtin objects, methods that C code calls,
-iterators, modules, classes, tensors; and expressions that write to it.
-"""
+"""Rows of state, a change of it, and an expression that reads it: attributes of builtin objects, methods called by C
+code, iterators, modules, classes, tensors; and expressions that write to it."""
 
 PROGRAMS = {
     "dict replaced": (

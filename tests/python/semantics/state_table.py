@@ -1,4 +1,4 @@
-"""State in many places, of many kinds: where it is found, what is read of it, how it is changed between two calls."""
+"""State in many places, of many kinds: its location, the reads of it, and its changes between two calls."""
 
 import collections
 import dataclasses

@@ -1,6 +1,9 @@
-"""The programs of test_library.py, with breaks put before statements that chance picks, in functions of all kinds: what
-lives on over a break is what it was. CRESSET_TEST_FULL=1: all programs, under more seeds; CRESSET_BREAKS_SEED chooses others.
-Run as a script: SEED KIND NAME prints the changed program and what differs."""
+"""The programs of test_library.py, with graph breaks before random statements, in functions of all kinds: objects alive
+across a graph break are unchanged.
+
+CRESSET_TEST_FULL=1: all programs, under more seeds; CRESSET_BREAKS_SEED chooses other seeds. Run as a script, SEED KIND
+NAME prints the changed program and its differences.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ BREAKS = {
     "item": "float(torch.ones(2).sum())",
     "break": "__import__('cresset').graph_break()",
 }
-# Programs that may not do the same with breaks in them, and why.
+# Programs that may behave differently with breaks inside, and the reasons.
 LEFT_OUT = {
     **library.KNOWN,
     "hash_eq_changed_key": "counts how often keys are compared, which making a dictionary anew adds to",
@@ -101,7 +104,7 @@ def with_breaks(name, row, seed, kind):
 def differs(name, row, grad):
     expected = library.run(name, row, lambda f: f, grad)
     if library.run(name, row, lambda f: f, grad) != expected:
-        return None  # of the time of day, of addresses
+        return None  # contains the time of day, or addresses
     cresset.reset()
     got = library.run(name, row, cresset.compile, grad)
     for mine, its in zip(got, expected):

@@ -1,5 +1,5 @@
-"""Functions of functools.lru_cache that are given sizes: one program for all sizes where they only compute, eager's calls
-and eager's cache where they do more."""
+"""Functions of functools.lru_cache with sizes as arguments: a single program for all sizes where they only compute,
+eager's calls and eager's cache where they have side effects."""
 
 import functools
 import types
@@ -28,7 +28,7 @@ def prepare(pattern, operation, names, ndim):
 
 
 def shapes(recipe, shape, lengths):
-    """Of einops: lists and dictionaries of sizes, and errors that tell of them."""
+    """Shapes as einops computes them: lists and dictionaries of sizes, and errors that report sizes."""
     known = dict(lengths)
     final = [shape[i] for i in recipe.order]
     if "h" in known:
@@ -49,7 +49,7 @@ def rearrange(x, pattern, **lengths):
 
 
 def check(make, calls, graphs=None):
-    """Two functions that `make()` makes, with caches of their own: one compiled, one eager."""
+    """Two functions made by `make()`, with separate caches: a compiled function and an eager function."""
     eager = make()
     cresset.reset()
     compiled = cresset.compile(make())
@@ -180,7 +180,7 @@ def test_results_of_all_kinds(result):
 
 
 def test_asked_about_classes():
-    """Of C code, of the program, and such that the call makes: what a cache knows of classes holds for later calls."""
+    """Classes of C code, of the program, and made in the call: the cache's entries for classes hold for later calls."""
     asked = functools.lru_cache(None)(lambda classes: sum(len(c.__mro__) for c in classes))
 
     class Old:

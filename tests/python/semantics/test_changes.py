@@ -1,6 +1,6 @@
-"""What a program relies on changes between calls: classes, functions, what closures, caches and views hold.
+"""Changes between calls to the foundations of a program: classes, functions, contents of closures, caches and views.
 
-The compiled function gives what eager gives, before the change and after it.
+The compiled function gives eager's results, before the change and after it.
 """
 
 import functools
@@ -113,7 +113,7 @@ def graphs():
 
 
 def test_what_nobody_asked_for_may_change():
-    """A class attribute that the program does not read, and an __init__ that it does not run."""
+    """A class attribute without a read in the program, and an __init__ without a call."""
 
     class Layer(torch.nn.Module):
         calls = 0

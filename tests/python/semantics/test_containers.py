@@ -1,5 +1,5 @@
-"""Containers that were there before are read by operators, by functions of torch's, as text, inside other containers: what
-they hold may change between calls, and what is made of them is made anew by each."""
+"""Containers from before the call are read by operators, by functions of torch, as strings, inside other containers.
+Their contents may change between calls, and each call makes derived objects anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects die when the program lets go of them: a capture, which holds on to what it has seen, is not to be noticed."""
+"""Objects die when the program drops them: the references of a capture must be invisible."""
 
 import weakref
 
@@ -33,7 +33,7 @@ PROGRAMS = {}
 
 
 def program(make):
-    """What makes the function, anew for each side."""
+    """A program; `make` makes its function, anew for each side."""
     PROGRAMS[make.__name__] = make
     return make
 
@@ -63,7 +63,7 @@ def of_an_item():
 
 
 def drop_of_an_attribute(earlier, breaks):
-    """Whether the reference was there before the call; whether a break comes before the object is dropped."""
+    """Cases: the reference is from before the call or not; a graph break comes before the object is dropped or not."""
     s = State()
 
     def begin():

@@ -1,4 +1,4 @@
-"""Side effects happen once, in the order of the program, with the values that eager gives, over several calls."""
+"""Side effects happen once, in the order of the program, with eager's values, over several calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS = programs_effects.ROWS + programs_breaks.ROWS
 
 
 def _traced(function, world):
-    """The old way knows nothing of state outside modules: each call is a first call."""
+    """The tracing front end does not see state outside modules: each call is a first call."""
     return lambda x: cresset.trace(lambda x: function(world, x))(x)
 
 
@@ -31,7 +31,7 @@ def front_end(request):
     return FRONT_ENDS[request.param]
 
 
-# What the old way cannot do.
+# Programs beyond the tracing front end.
 TRACE_LIMITS = dict.fromkeys(
     ("keep_shape", "mask_select", "size_lives_on"),
     "a symbolic number that was stored stays one: its value is right, its type is not int",
@@ -39,7 +39,7 @@ TRACE_LIMITS = dict.fromkeys(
 
 
 def run(compile, function, make, inputs):
-    """What several calls in one world give, and what they leave behind."""
+    """The results of several calls in the same world, and their side effects."""
     w = make()
     call = compile(function, w)
     given, results = [], []

@@ -1,4 +1,4 @@
-"""Entries of one function compiled in several ways, and of many conds: each has its own."""
+"""Cache entries of a function compiled in several ways, and of many conds: each has its own."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_fullgraph_is_another_entry():
 
 @pytest.mark.parametrize("count", [3, 30])
 def test_many_conds(count):
-    """Nested and in a row, with closures: one program, whatever they choose."""
+    """Nested and in sequence, with closures: a single program, whatever branches are taken."""
 
     def f(x, ps):
         for i in range(count):

@@ -1,5 +1,5 @@
-"""What one call captures: everything on its way, also behind places that it comes by again, so that the next call finds
-all of it."""
+"""The captures of a single call: all code on its way, also after places that it passes again, so that the next call
+finds everything compiled."""
 
 import inspect
 import sys
@@ -84,7 +84,7 @@ def test_breaks_in_a_loop_over_modules():
 
 def by_c_code(x):
     y = x + 1
-    table = np.apply_along_axis(lambda row: row * 2, 0, np.ones((2, 2)))  # runs Python before it is done
+    table = np.apply_along_axis(lambda row: row * 2, 0, np.ones((2, 2)))  # runs Python code before it is done
     return y * 2 + float(table.sum())
 
 
@@ -94,7 +94,7 @@ def test_behind_a_c_function_that_runs_python():
 
 @pytest.mark.parametrize("view", ["keys", "values", "items"])
 def test_iterators_of_dictionaries(view):
-    """Over a break they go on over the dictionary itself: what the program writes to it is seen."""
+    """After a graph break they continue over the dictionary itself: writes of the program are visible."""
 
     def program(d, x):
         seen = []
@@ -161,7 +161,7 @@ def one_by_one(x, lengths):
 
 @pytest.mark.parametrize("function", [split, sliced, by_rows, one_by_one])
 def test_numbers_that_data_gives_are_inputs(function):
-    """Other values need no other piece, from the first call on."""
+    """Other values need no other graph segment, from the first call on."""
     cresset.reset()
     compiled = cresset.compile(function)
     for seed in range(5):
@@ -174,7 +174,7 @@ def test_numbers_that_data_gives_are_inputs(function):
 
 @pytest.mark.parametrize("breaks", ["data", "print", "none"])
 def test_a_recursion_without_end_raises_what_eager_raises(breaks, capsys):
-    """Also where every frame has a break, and each of them comes closer to the limit."""
+    """Also where every frame has a graph break, and each break comes closer to the limit."""
 
     def f(n, t):
         if breaks == "print":

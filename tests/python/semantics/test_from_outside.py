@@ -1,5 +1,5 @@
-"""What a piece is given from outside of it: numbers in operators that are done natively, attributes that its tensors carry,
-gradients through what was computed before it began, classes that are asked by code of the program's."""
+"""Inputs of a graph segment from outside of it: numbers in native operators, attributes of its tensors, gradients
+through values from before it, classes queried by code of the program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import cresset
 
 
 class Lazy:
-    """Whose operators a piece cannot end inside of: C code calls them."""
+    """Its operators are called by C code, so that no graph break is possible inside of them."""
 
     def __init__(self, of):
         self.of = of

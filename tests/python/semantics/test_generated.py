@@ -1,5 +1,5 @@
-"""Random programs do what they do without the compiler. CRESSET_TEST_FULL=1: ten thousand of them; CRESSET_GENERATED and
-CRESSET_GENERATED_SEED choose others."""
+"""Random programs behave as without the compiler. CRESSET_TEST_FULL=1: ten thousand of them; CRESSET_GENERATED and
+CRESSET_GENERATED_SEED choose other programs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_generated(first):
     assert not failures, "\n\n".join(failures)
 
 
-# Programs that random ones were shrunk to: name, body, and why it differs still (None: it does not).
+# Programs shrunk from random programs: name, body, and the reason for a remaining difference (None: there is none).
 FOUND = [
     ("symbol_in_set", "return [{1, x.numel()}]", None),
     ("symbol_formatted", "print(len(w.items), f'{x.shape[0]:>4d}', file=out)", None),

@@ -1,5 +1,6 @@
-"""A break in a running generator, around a suspended one, while an exception is handled, in a call that C code made:
-what eager gives, each effect once; and the calls after the first run in pieces, unless the table says why not."""
+"""A graph break in a running generator, around a suspended generator, while an exception is handled, in a call made by
+C code. Results are eager's, each side effect happens once. Calls after the first run compiled, unless the table has a
+reason."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ import cresset
 
 ROWS = programs_generators.ROWS + programs_generators_driven.ROWS + programs_handled.ROWS
 
-# Programs of which something runs natively from a break on, and why.
+# Programs with native parts from a graph break on, and the reasons.
 BY_C = "C code drives the generator, or calls the function, that asks for data"
 NATIVE = dict.fromkeys(
     [
@@ -58,7 +59,7 @@ def test_generators(name, make, function, inputs, grad):
 
 
 def lines_of(error):
-    """Where an exception went, and those in whose context it was raised."""
+    """The path of an exception, and the exceptions in its context chain."""
     out = []
     while error is not None:
         out.append((type(error).__name__, [(f.name, f.lineno) for f in traceback.extract_tb(error.__traceback__)]))
@@ -113,7 +114,7 @@ def reads_what_is_handled(w, x):
 
 @pytest.mark.parametrize("function", [raises_in_a_handler, passes_through_a_generator, reads_what_is_handled])
 def test_handled_outside_and_tracebacks(function):
-    """Calls alone, and while their caller handles something: the same exceptions, contexts and lines."""
+    """Calls alone, and while their caller handles an exception: the same exceptions, contexts and lines."""
 
     def history(wrap):
         w = world()

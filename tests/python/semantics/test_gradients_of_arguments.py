@@ -1,4 +1,4 @@
-"""What autograd knows of the tensors among the arguments, which calls may differ in."""
+"""Autograd's state of the tensors among the arguments, which may differ between calls."""
 
 import pytest
 import torch

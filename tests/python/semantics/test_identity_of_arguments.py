@@ -1,4 +1,4 @@
-"""Which object an argument is: arguments are held to what they are like, and to what they are where a program asks that."""
+"""Identity of arguments: guards cover the properties of arguments, and their identity where a program depends on it."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_as_in_eager(program, kind):
 
 
 class Numbers:
-    """Numbers that are addresses of some of the things, and texts of such."""
+    """Numbers that are addresses of some objects, and strings of the addresses."""
 
     def __init__(self, things):
         self.things, self.last, self.met = things, None, set()
@@ -275,7 +275,7 @@ def test_addresses_are_those_of_the_call(program, kind):
 
 
 def test_addresses_of_fresh_objects_are_no_program_each():
-    """A number that is kept, or made a text, is an input of what follows."""
+    """A kept or formatted number is an input of later code."""
     w = Numbers([torch.ones(2), torch.ones(2)])
     f = cresset.compile(lambda p, x: (address_is_kept(w, p, x), f"{id(p)}", address_remainder(w, p, x)))
     held = [torch.ones(2) * i for i in range(20)]
@@ -289,7 +289,7 @@ def test_addresses_of_fresh_objects_are_no_program_each():
 
 
 def test_other_objects_are_one_program():
-    """That a fresh one is none of those that are known is no question of which one it is."""
+    """A fresh object is equal to no known object, and no guard on its identity is needed."""
     known = {torch.ones(2): 1.0}
     first = torch.ones(2)
 
@@ -344,7 +344,7 @@ def test_arguments_that_are_told_apart():
 
 
 def test_tensors_that_state_exchanges():
-    """An attribute, a gradient, and which one it is: of the tensor that lies there now."""
+    """An attribute, a gradient, and identity: of the present tensor."""
 
     def run(compiled):
         w, out = World("tensor"), []
@@ -429,7 +429,7 @@ def keyed_by_both(x):
 
 @pytest.mark.parametrize("program", [keyed_by_argument, keyed_by_result, keyed_by_both])
 def test_tensors_as_keys_over_a_break(program):
-    """Keys are constants of what a piece rebuilds: a dictionary by the call's own tensors is nothing that it can."""
+    """Keys are constants of a reconstruction: a dictionary with the call's own tensors as keys cannot be rebuilt."""
     compiled = cresset.compile(program)
     for _ in range(3):
         x = torch.randn(3)
@@ -458,7 +458,7 @@ def fresh(value):
 
 @pytest.mark.parametrize("f", [same_two, same_by_address, same_item])
 def test_which_of_equal_constants(f):
-    """Tuples of numbers and texts that are equal, whether they vary or not: one object or two."""
+    """Equal tuples of numbers and strings, varying or not: the same object, or two objects."""
     t, s, x = fresh((1, 2)), fresh("abcd"), torch.ones(2)
     pairs = [(t, t), (t, fresh(t)), (fresh(t), fresh(t)), (t, t), (DEFAULT, DEFAULT), (DEFAULT, fresh(DEFAULT))]
     pairs += [((t, 1), (t, 2)), ((t, 1), (fresh(t), 2)), ((t, 1), (t, 2))]

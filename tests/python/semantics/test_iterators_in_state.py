@@ -1,4 +1,4 @@
-"""Iterators that state holds while a loop with a break goes on with them: one object, at one place."""
+"""Iterators in state, advanced by a loop with a graph break: the same object, at the same position."""
 
 from __future__ import annotations
 

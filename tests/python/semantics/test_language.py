@@ -1,4 +1,4 @@
-"""The programs of programs_language and its like: results, side effects, exceptions, over several calls, against eager."""
+"""Programs of programs_language and its kin: results, side effects, exceptions, over several calls, against eager."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import cresset
 
 INPUTS = [lambda: ramp(3, 4), lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: ramp(5, 4)]
 
-# What differs from eager today: program, and why.
+# Differences from eager today: program, and reason.
 KNOWN: dict[str, str] = {}
 
 
@@ -56,7 +56,7 @@ def load(name, body):
 
 
 def run(name, body, wrap):
-    """What the calls give, and what they leave behind."""
+    """The results of the calls, and their side effects."""
     module = load(name, body)
     w = module.make()
     call = wrap(getattr(module, name))
@@ -98,7 +98,7 @@ def test_a_cached_property_ends_no_piece():
     module = load("f", "return x * Square(2).area + square.area")
     compiled = cresset.compile(module.f)
     cresset.reset()
-    for _ in range(2):  # the value that the first call leaves behind is read by the second
+    for _ in range(2):  # the second call reads the value left by the first
         torch.testing.assert_close(compiled(None, torch.ones(2)), torch.full((2,), 13.0))
     stats = cresset.stats()
     assert (stats["graphs"], stats["graph_breaks"]) == (2, 0), stats["graph_break_reasons"]

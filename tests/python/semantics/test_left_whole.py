@@ -1,4 +1,5 @@
-"""Calls inside of which a piece cannot end: what comes before and after them stays compiled, from the second call on."""
+"""Opaque calls, without a possible graph break inside: code before and after them stays compiled, from the second call
+on."""
 
 from __future__ import annotations
 
@@ -126,13 +127,13 @@ def test_the_rest_stays_compiled(inner, grad, capsys):
         assert mine is None or torch.allclose(mine, its, rtol=1e-5, atol=1e-6)
     assert got[1:3] == expected[1:3]
     stats = cresset.stats()
-    places = 2 if inner is in_operators else 1  # each is found out by a call of its own
+    places = 2 if inner is in_operators else 1  # each is found by a call of its own
     assert stats["eager_calls"] + stats["native_stretches"] <= places, stats["graph_break_reasons"]
     assert got[3][-1] == got[3][2] >= 2
 
 
 def test_which_function_is_called_decides():
-    """A helper that calls both what breaks and what does not: the latter is captured."""
+    """A helper that calls both a breaking and a capturable function: the latter is captured."""
 
     def apply(function, x):
         return torch.func.vmap(function)(x)
@@ -196,7 +197,7 @@ def statistics(x, a, b):
 
 @pytest.mark.parametrize("program", [lists, statistics])
 def test_what_a_c_function_did_before_the_piece_ended_is_done_once(program):
-    """It fails behind its first write: later calls do not repeat that one and then the whole."""
+    """It fails after its first write: later calls do not repeat the write and then the whole function."""
     compiled = cresset.compile(program)
     for call in range(3):
         found = []
@@ -209,7 +210,8 @@ def test_what_a_c_function_did_before_the_piece_ended_is_done_once(program):
 
 
 def test_the_native_rest_of_a_capturing_call_is_counted(capsys):
-    """Its second piece cannot end: what follows runs in CPython, in this call as in later ones."""
+    """A graph break is impossible in its second graph segment: the rest runs in CPython, in this call and in later
+    calls."""
 
     @cresset.compile
     def f(x):
@@ -238,7 +240,7 @@ class Candidate:
 
 
 def test_keys_that_are_hashed_in_python():
-    """The instruction is no call and no operator: it is left with the call that it is in."""
+    """The instruction is no call and no operator: the call around it becomes opaque."""
 
     def distinct(candidates):
         seen = {}
@@ -263,7 +265,7 @@ def test_keys_that_are_hashed_in_python():
 
 
 def test_a_generator_that_is_given_a_list_which_grows_ends_where_it_does_in_eager():
-    """Making it looks at nothing: it is no call that must be left whole, whose generator would live on."""
+    """Making the generator reads nothing: it is no opaque call, whose generator would live on."""
 
     def rows(x, log):
         try:

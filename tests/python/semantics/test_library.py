@@ -1,5 +1,5 @@
-"""The programs of the tables TABLES and TORCH_TABLES: results, sharing, output, warnings, modes, state, over several calls in
-a world that changes, against eager."""
+"""The programs of the tables TABLES and TORCH_TABLES: results, sharing, output, warnings, modes, state, over several
+calls in a changing world, against eager."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ PROGRAMS += [row for table in TORCH_TABLES for row in programs(table.PROGRAMS, p
 ROWS = dict(PROGRAMS)
 NAMES_CAPTURED = {name for table in CAPTURED for name, _ in programs(table.PROGRAMS)}
 
-# Of the newer tables, those that run eagerly as a whole: they raise, or hold what no recipe rebuilds, or ask for data where C
-# code is in the middle of something.
+# Programs of the newer tables that run eagerly as a whole: they raise, or hold objects without a reconstruction, or
+# read data inside of C code.
 EAGERLY = {
     "accumulate_function_breaks",
     "async_for_with",
@@ -143,7 +143,7 @@ EAGERLY = {
 }
 if sys.version_info >= (3, 12):
     EAGERLY -= {"tuple_and_namedtuple_ops"}
-# What differs from eager today: program, and why.
+# Differences from eager today: program, and reason.
 KNOWN = {
     "conj_imag_shares": "what is both conjugated and negated when it is read is made anew",
 }
@@ -174,7 +174,7 @@ def modes():
 
 
 def called(f, w, x, grad):
-    """What the call gave, or raised; and what it printed and warned of."""
+    """The result or exception of the call; its output and warnings."""
     out, errors, result, raised = io.StringIO(), io.StringIO(), None, None
     with (
         torch.set_grad_enabled(grad),
@@ -210,7 +210,7 @@ def run(name, row, wrap, grad):
 
 
 def around(mine, its):
-    """Where they begin to differ."""
+    """The place of the first difference."""
     at = next((i for i, (a, b) in enumerate(zip(mine, its)) if a != b), min(len(mine), len(its)))
     start = max(at - 80, 0)
     return f"...{mine[start : at + 120]}...\ninstead of\n...{its[start : at + 120]}..."

@@ -1,5 +1,5 @@
-"""What each call has of its own, however it came by it: plain numbers where a capture ends for good inside of code that C
-functions called, arguments of exceptions, dictionaries behind a break."""
+"""Objects of each call's own, whatever their origin: plain numbers where a capture ends for good inside of code called
+by C functions, arguments of exceptions, dictionaries after a graph break."""
 
 from collections import OrderedDict
 
@@ -182,7 +182,7 @@ def by_a_function(made):
 @pytest.mark.parametrize("breaks", [False, True])
 @pytest.mark.parametrize("make", [static_method, of_instances, of_a_base, by_a_default, by_a_function])
 def test_a_class_that_holds_what_the_call_made(make, breaks):
-    """Calls may share a class that the first one made as long as nothing in it is each call's own."""
+    """Calls may share a class from the first call as long as no object in it belongs to a single call."""
 
     def program(x):
         made = []

@@ -1,4 +1,4 @@
-"""Instances of types.SimpleNamespace, whose class is C code's: made, changed, handed on, over breaks, new ones at each
+"""Instances of types.SimpleNamespace, a class in C code: made, changed, passed on, across graph breaks, new at each
 call."""
 
 import copy  # noqa: F401
@@ -21,7 +21,7 @@ class Slotted(types.SimpleNamespace):
     __slots__ = ("q",)
 
 
-# Bodies of f(x, n, w, a): w lives on, a is another one at each call.
+# Bodies of f(x, n, w, a): w lives on, a differs at each call.
 BODIES = {
     "read": "return x * a.n if a.n > 2 else x",
     "written": "a.n += n; a.y = x * a.n; return a.y, a",

@@ -1,4 +1,5 @@
-"""Attributes that programs give to tensors which were there before: they are read and written as those of other objects."""
+"""Attributes that programs set on tensors from before the call: they are read and written as attributes of other
+objects."""
 
 from __future__ import annotations
 

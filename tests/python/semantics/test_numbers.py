@@ -1,5 +1,4 @@
-"""What Python does with an int and a float, where they are arguments and where data gives them, against eager: values, types,
-exceptions."""
+"""Python's operations on an int and a float, as arguments and as data, against eager: values, types, exceptions."""
 
 import cmath  # noqa: F401
 import datetime  # noqa: F401
@@ -20,7 +19,7 @@ import cresset
 
 D, F = decimal.Decimal, fractions.Fraction  # names of the expressions
 
-# Of an int n, a float v and a tensor x of float32.
+# Expressions of an int n, a float v and a tensor x of float32.
 EXPRESSIONS = """
 complex(v) == v
 v == complex(v)
@@ -107,7 +106,7 @@ torch.rsub(x, v), torch.add(x, v), torch.remainder(x, v), torch.fmod(x, n), torc
 x == v, x == n, x.eq(v), torch.isclose(x, torch.tensor(v)), x.to(torch.int64) + v, x.to(torch.int32) * n, (x > 0) + n, (x > 0) * v
 x.to(torch.float64) * v, x.double() + v, x.to(torch.int64) == v, x.float() == v
 """.strip().split("\n")
-EAGERLY = {"random.Random(n).random()"}  # a generator of numbers that lives on over a break
+EAGERLY = {"random.Random(n).random()"}  # a random generator alive across a graph break
 VALUES = [(3, 1.5), (3, -0.1), (2, 2.7), (0, 0.3)]
 
 
@@ -152,7 +151,7 @@ def test_expression(source, expression):
 
 @pytest.mark.parametrize("least", [0.001, 0.3])
 def test_functions_of_numpy_of_their_own_results(least):
-    """A constant computed by numpy in several steps is one: the piece goes on."""
+    """The constant result of several numpy steps is a constant: no graph break."""
 
     def f(x):
         constant = np.log(np.exp(1 - least) - 1)

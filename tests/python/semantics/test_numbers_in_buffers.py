@@ -1,4 +1,4 @@
-"""Numbers that modules keep in buffers and parameters, read by Python in every way: pieces end there, and go on."""
+"""Numbers of modules in buffers and parameters, read by Python in every way: with a graph break, and code after it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def alternating(s, x):
 
 
 def initialized(s, x):
-    """As codebooks and activation norms do it."""
+    """Lazy initialization, as in codebooks and activation norms."""
     if not s.done:
         s.weight.data.copy_(x.detach().mean(0).abs() + 1)
         s.done.fill_(1)
@@ -122,7 +122,7 @@ def test_ways_to_read(name, grad):
                     module.scale.fill_(0.5), module.flag.fill_(False), module.one.zero_()
     for a, b in zip(mine.state_dict().values(), theirs.state_dict().values(), strict=True):
         assert_same(a, b)
-    assert cresset.stats()["eager_calls"] <= 1  # where it is C code that asks, the first one
+    assert cresset.stats()["eager_calls"] <= 1  # only the first call, where C code reads the number
     assert cresset.stats()["graphs"] > 0
 
 

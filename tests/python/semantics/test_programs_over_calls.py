@@ -1,4 +1,4 @@
-"""Small functions over a world that they change, called six times while it also changes from outside."""
+"""Small functions that change a world, called six times while the world also changes from outside."""
 
 import collections
 import contextlib

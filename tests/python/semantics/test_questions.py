@@ -1,5 +1,5 @@
-"""Functions that are called again and again without arguments, and super(), are judged once: what follows from each call is
-still seen, and guarded."""
+"""Functions without arguments that are called repeatedly, and super(), are classified once: the consequences of each
+call are still seen, and guarded."""
 
 import numpy
 import torch

@@ -1,4 +1,5 @@
-"""State that is another tensor, or another object, at each call is an input of one program, not a reason to compile again."""
+"""State that is another tensor, or another object, at each call is an input of the same program, not a reason for a
+recompile."""
 
 from __future__ import annotations
 
@@ -167,7 +168,7 @@ def test_state_that_two_names_share_until_they_do_not():
 
 
 class Cache:
-    """As models have them: layers that grow, and a configuration that all share."""
+    """A model's cache: layers that grow, and a shared configuration."""
 
     def __init__(self, config, layers):
         self.config = config
@@ -223,7 +224,7 @@ def test_a_new_object_at_each_call():
 
 
 class Output(collections.OrderedDict):
-    """As models return them: items that are attributes, too."""
+    """A model's output: items are attributes, too."""
 
     def __setitem__(self, key, value):
         super().__setitem__(key, value)
@@ -305,7 +306,7 @@ def test_dead_locals_do_not_live_on():
     kept = [text for text in cresset.explain(f)(ramp(5)).variants if text["graph"]]
     assert kept[0]["graph"].rstrip().splitlines()[-1].count("%") == 2, kept[0][
         "graph"
-    ]  # the sum, and its truth's operand
+    ]  # the sum, and the operand of its truth test
 
 
 class Doubled(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""Every kind of state in every place, read by compiled functions over calls between which it changes."""
+"""Every kind of state in every place, read by compiled functions over calls with changes in between."""
 
 import ast
 import collections
@@ -75,7 +75,7 @@ def test_state_found_at(location):
 
 
 def change(container, name):
-    """In place where that can be."""
+    """In place where possible."""
     if isinstance(container, (container_table.MMap, collections.ChainMap, container_table.MU)):
         inner = container.maps[1] if isinstance(container, collections.ChainMap) else None
         inner = container.v if isinstance(container, container_table.MMap) else inner
@@ -111,7 +111,7 @@ def with_container(compiled, name, expression):
 
 
 def in_order(value):
-    """What is read of a set has no order."""
+    """The items of a set have no order."""
     if isinstance(value, tuple) and value and value[0] in ("set", "frozenset", "MS"):
         return value[0], sorted(value[1])
     return type(value)(in_order(v) for v in value) if isinstance(value, (list, tuple)) else value

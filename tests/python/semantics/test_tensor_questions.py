@@ -1,4 +1,4 @@
-"""What programs ask of a tensor in the middle of a captured call: expressions over an argument `a` and a result `y`."""
+"""Queries to a tensor in the middle of a captured call: expressions over an argument `a` and a result `y`."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_expression(text):
 )
 @pytest.mark.parametrize("holder", ["namespace", "object", "list", "global", "closure", "module"])
 def test_memory_of_a_tensor_in_state(ask, holder):
-    """A tensor that the call has used for nothing else is read, and changes between calls."""
+    """A tensor without any other use in the call is read, and changes between calls."""
 
     def program(f):
         t = torch.tensor([1.0, 2.0])
@@ -265,7 +265,7 @@ class Holder:
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN", "TransformerDecoderLayer", "MultiheadAttention"])
 def test_modules_with_results_left_out(kind):
-    """Operators leave out results that nobody asked for; some write views of themselves."""
+    """Operators omit results without a reader; some write views of themselves."""
     torch.manual_seed(0)
     x, memory = torch.randn(3, 5, 16), torch.randn(3, 4, 16)
     if kind in ("LSTM", "GRU", "RNN"):

@@ -1,4 +1,4 @@
-"""Texts that numbers give: equal to eager's at each call, and no graph a call, whatever the numbers are."""
+"""Strings from numbers: equal to eager's at each call, and no graph for each call, whatever the numbers are."""
 
 import collections
 import enum
@@ -43,7 +43,7 @@ BODIES = {
     "what is no text": "class A: __str__ = lambda self: n\ntry: return str(A())\nexcept TypeError as e: return x, str(e)",
     "a break in a text": "class A: __repr__ = lambda self: f'A({x.sum().item():.1f})'\nreturn repr(A()), str(A())",
 }
-# Few values: one graph for each is right, and what looks at the characters sees a str.
+# Few values: a graph for each is right, and code that reads the characters sees a str.
 BODIES |= {
     "keys": "k = n % 3; d = {f'k{k}': x, f'k{k + 1}': k}; d[f'z{k}'] = 1; return d, f'k{k}' in d, {f's{k}'}",
     "attributes": "k = n % 2; setattr(w, f'a{k}', x); return getattr(w, f'a{k}') + 1, hasattr(w, f'b{k}')",
@@ -56,7 +56,7 @@ BODIES |= {
     "widths": "k = n % 3 + 6; return x, f'{3.5:{k}.2f}', f'{n:>{k}}'",
 }
 
-# Looked at: pinned, or the piece ends, whoever looks.
+# Inspected strings: specialized, or a graph break, whatever code inspects them.
 LOOKED = {
     "keys of methods": "d = {}; d.setdefault(f'k{n % 2}', []).append(n); return d, d.get(f'k{n % 2}'), d.pop(f'k{n % 2}', None), d",
     "items of sets": "s = set(); s.add(f'k{n % 2}'); s |= {f'k{n % 2}', 'k1'}; s.discard(f'k{n % 3}'); return sorted(s), frozenset([f'k{n}'])",

@@ -1,7 +1,7 @@
-"""The programs of the tables TABLES against eager: values, sharing, effects, exceptions, over several calls with changed
-state; and which of them run whole as compiled code.
+"""The programs of the tables TABLES against eager: values, sharing, side effects, exceptions, over several calls with
+changed state; and the programs that run wholly as compiled code.
 
-python test_transforms.py [NAME ...]  prints how each is captured
+python test_transforms.py [NAME ...]  prints the captures of each program
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ ROWS = [row for table in TABLES for row in table.ROWS]
 
 
 def state_of(value):
-    """What is compared of it: of a module its tensors and their gradients; of arrays what tensors say."""
+    """The state for the comparison: a module's tensors and their gradients; for arrays the tensors with the same
+    contents."""
     if isinstance(value, torch.nn.Module):
         tensors = {**dict(value.named_parameters()), **dict(value.named_buffers())}
         return {k: [v, v.grad if v.is_leaf else None] for k, v in tensors.items()}, value.training
@@ -71,7 +72,7 @@ def attributes_of(value):
 
 
 def copied(state):
-    """Its tensors as they are now."""
+    """Copies of the present tensors."""
     if isinstance(state, torch.Tensor):
         return state.detach().clone().requires_grad_(state.requires_grad)
     if isinstance(state, dict):
@@ -80,7 +81,7 @@ def copied(state):
 
 
 def sharing(state):
-    """Which tensors are one object, and which lie in one storage where."""
+    """Identical tensors, and positions of tensors with the same storage."""
     objects, storages, found = {}, {}, []
     for path, t in leaves(state):
         if isinstance(t, torch.Tensor) and t.layout == torch.strided and t.numel():
@@ -90,7 +91,7 @@ def sharing(state):
 
 
 def run(row, wrap):
-    """What the calls give, and what they leave behind."""
+    """The results of the calls, and their side effects."""
     _, make, function, inputs, between = row
     w = make()
     call = wrap(lambda x: function(w, x))
@@ -113,7 +114,7 @@ def evaluated(f):
 
 
 def how(row):
-    """Pieces, breaks, native stretches and eager calls that the program took, and the reasons."""
+    """Graph segments, graph breaks, eager fallbacks and eager calls of the program, and the reasons."""
     cresset.reset()
     run(row, evaluated)
     s = cresset.stats()
@@ -121,7 +122,7 @@ def how(row):
     return s["graphs"], s["graph_breaks"], s["native_stretches"], s["eager_calls"], reasons
 
 
-# What differs from eager today: program, and why.
+# Differences from eager today: program, and reason.
 KNOWN = {}
 
 
@@ -133,8 +134,8 @@ def test_transforms(request, row):
     assert_same(got, expected)
 
 
-# Programs that run natively today, in part or as a whole (`python test_transforms.py NAME` says why). One that does not any
-# more is taken off the list.
+# Programs that run natively today, in part or as a whole (`python test_transforms.py NAME` prints the reason). A
+# program that improves leaves the list.
 NATIVE = set(
     """
     linearized break_at_a_level vmap_with_the_same_numbers vmap_beside_an_object_that_refuses_questions
@@ -147,13 +148,13 @@ NATIVE = set(
     """.split()  # noqa: SIM905
 )
 
-# How many calls find out what has to be left to autograd, and run natively; those that follow do not.
+# The number of calls that find the work for autograd, and run natively; later calls do not.
 LEARN = {"backward_hooks_of_modules": 2, "pruning_inside": 1}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[r[0] for r in ROWS])
 def test_is_captured(row):
-    steps, *_ = run(row, lambda f: f)  # what torch does at first use, is done
+    steps, *_ = run(row, lambda f: f)  # torch's work at first use is done here
     if row[0] in NATIVE or any(error for *_, error in steps):
         return
     graphs, _, stretches, eager, reasons = how(row)
@@ -169,7 +170,7 @@ def f(x):
     return x.sin() * 2 + x.shape[0]
 
 
-# What compiled functions are called under, or are given to.
+# Contexts around calls of compiled functions, and functions that take them.
 AROUND = {
     "vmap": lambda g, x: torch.func.vmap(g)(x),
     "grad": lambda g, x: torch.func.grad(lambda v: g(v).sum())(x),

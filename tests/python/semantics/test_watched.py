@@ -1,5 +1,5 @@
-"""Calls that somebody watches: a trace or profile function, a tool of sys.monitoring. What they do is eager's, each
-time; nothing is captured of them; when nobody watches any more, calls are captured."""
+"""Calls under observation: a trace or profile function, a tool of sys.monitoring. The observed events are eager's, each
+time, and nothing is captured. Without observers, calls are captured again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def profiled():
 
 @contextlib.contextmanager
 def monitored(code=None):
-    """By a tool that wants to know of each line; of one function alone, where its code is given."""
+    """By a tool for line events; of a single function, where its code is given."""
     monitoring = sys.monitoring
     monitoring.use_tool_id(4, "a test")
     monitoring.register_callback(4, monitoring.events.LINE, lambda code, line: None)
@@ -71,7 +71,7 @@ def program(w, x):
 
 
 def within(watch):
-    """Somebody watches a part of the call."""
+    """A part of the call is observed."""
 
     def partly(w, x):
         w.log.append("begin")
@@ -86,7 +86,7 @@ def within(watch):
 
 
 def run(function, watch=contextlib.nullcontext, calls=4):
-    """The outcomes of calls in one world, whose state changes between them, and what they leave there."""
+    """The outcomes of calls in the same world, whose state changes between them, and their side effects."""
     w, out = types.SimpleNamespace(log=[], n=1), []
     for n in range(calls):
         w.n = n
@@ -143,7 +143,7 @@ def test_one_function_alone():
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with CPython 3.12")
 def test_lines_are_told_from_the_first():
-    """The frame that asks for it goes on in CPython's loop at once, which tells of the line after."""
+    """The frame that requests tracing continues in CPython's loop at once, which reports the next line."""
     lines = []
     monitoring = sys.monitoring
 

@@ -1,5 +1,5 @@
-"""The programs of programs_whole.py and of the tables that have its form, against eager: what they yield, print and
-draw, and how often they compile."""
+"""The programs of programs_whole.py and of tables in its form, against eager: yielded values, output, random draws, and
+the number of compilations."""
 
 from __future__ import annotations
 
