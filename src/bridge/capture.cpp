@@ -566,6 +566,11 @@ graph::ValueId laid_out(Capture& capture, graph::ValueId value, graph::ValueId l
 
 }  // namespace
 
+void Capture::note_hidden_alias(const TraceTensor& source, const TraceTensor& result) {
+  Storage& alias = storages_[result.storage_id().index];
+  alias.hidden_alias = alias.ambiguous = storages_[source.storage_id().index].ambiguous = true;
+}
+
 void Capture::require_writable(const TraceTensor& tensor) const {
   if (storages_[tensor.storage_id().index].ambiguous)
     abort_capture("a write to memory that several arguments or parameters share");

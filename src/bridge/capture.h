@@ -141,6 +141,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // of dimensions of size 1, which operators and callers choose freely.
   bool lays_out(const TraceTensor& tensor) const;
   // Whether the caller's storage begins with the base of this tensor; a positive answer is guarded.
+  void note_hidden_alias(const TraceTensor& source, const TraceTensor& result);
   bool starts_storage(const TraceTensor& tensor);
   // Guards all strides of this tensor: a computation depends on them, so a caller's tensor must keep them.
   void hold_strides(const TraceTensor& tensor);
@@ -269,11 +270,12 @@ class Capture : public std::enable_shared_from_this<Capture> {
     uint32_t version = 0, unseen = 0;  // number of writes; number of writes hidden from autograd
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
-    at::Tensor watched;                   // real memory given out for an `empty`
-    at::Tensor real;                      // the input or constant
-    bool ambiguous = false;               // shares memory with another input in an unmodelled way: must not be written
-    bool required_grad = false;           // requires_grad at first sight
-    const void* gradient_node = nullptr;  // grad_fn at first sight
+    at::Tensor watched;          // real memory given out for an `empty`
+    at::Tensor real;             // the input or constant
+    bool ambiguous = false;      // shares memory with another storage in an unmodelled way: must not be written
+    bool hidden_alias = false;   // the value of a view which autograd knows as a new tensor
+    bool required_grad = false;  // requires_grad at first sight
+    const void* gradient_node = nullptr;     // grad_fn at first sight
     std::shared_ptr<const History> history;  // autograd history at first sight
     bool is_root = false;                    // written, and a root of the backward pass
     int64_t real_offset = 0;                 // storage offset of the real base

@@ -218,15 +218,27 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
          (format.isNone() || format.toMemoryFormat() == at::MemoryFormat::Preserve);
 }
 
+// The results are values of their own, as long as nobody can see that they share the caller's memory.
+void CaptureCall::hidden_view_of_callers(const TraceTensor& source) {
+  if (source.chain() != nullptr) abort_capture(entry_.name + " of a view of a tensor which requires gradients");
+  const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
+  std::vector<at::Tensor> tensors;
+  for (const ValueId v : results) {
+    tensors.push_back(capture_.make_result(v));
+    capture_.note_hidden_alias(source, *TraceTensor::from(tensors.back()));
+  }
+  finish(wrap(tensors));
+}
+
 void CaptureCall::functional() {
   static const graph::OpId lift = graph::op_id("aten::lift");
   if (entry_.functional == lift) return finish_with(argument(0).toTensor());  // lift returns its argument
   if (is_hidden_view()) {
     // Autograd treats the result as new, with a history of its own. In a program's results, an alias of an argument has
     // none.
-    if (argument(0).toTensor().requires_grad() && capture_.is_callers(*TraceTensor::from(stand_in(0))))
-      abort_capture(entry_.name + " of a tensor of the caller's that wants gradients");
-    return view();
+    const at::Tensor source = stand_in(0);
+    const bool has_history = argument(0).toTensor().requires_grad() && capture_.is_callers(*TraceTensor::from(source));
+    return has_history ? hidden_view_of_callers(*TraceTensor::from(source)) : view();
   }
   if (strided_copy()) return;
   if (count_ == 2 && argument(0).isTensor() && is_copy_of_read(entry_.functional, argument(0).toTensor(), argument(1)))

@@ -76,6 +76,7 @@ class CaptureCall {
   // Whether the operator returns a view although its schema does not say so: a write to the result also writes the
   // argument. In the second step of a reshape the argument is a private copy (possible_views.h).
   bool is_hidden_view() const;
+  void hidden_view_of_callers(const TraceTensor& source);
   void functional();
   void note_copy(const at::Tensor& result);
   at::Tensor stand_in(size_t i);

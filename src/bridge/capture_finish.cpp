@@ -54,6 +54,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
       of_autograd == nullptr || !of_autograd->has_bw_view() || !of_autograd->get_backward_view().base_.requires_grad();
   spec.leaf =
       std::any_of(own_leaves_.begin(), own_leaves_.end(), [&](const at::Tensor& t) { return t.is_same(output); });
+  spec.hidden_alias = storage.hidden_alias;
   spec.plain = plain_.contains(output.unsafeGetTensorImpl());
   spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
   spec.one_of_several = is_one_of_several(output);

@@ -74,6 +74,7 @@ struct OutputSpec {
   bool unrecorded = false;      // autograd treats it as a view made in no_grad mode
   bool one_of_several = false;  // result of an operator with several views: autograd forbids writes to each of them
   bool plain = false;           // an alias without gradients of a result with gradients (y.detach() beside y)
+  bool hidden_alias = false;    // shares memory with a caller's tensor, with a history of its own: no later call has it
   bool leaf = false;            // requires gradients and is a leaf which the call made
 
   // The extents of `within`, then the extent of the view itself.

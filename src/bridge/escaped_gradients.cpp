@@ -9,6 +9,7 @@
 
 #include "bridge/capture.h"
 #include "bridge/rebase.h"
+#include "bridge/sym_node.h"
 
 namespace cresset::bridge {
 namespace {
@@ -42,6 +43,11 @@ struct Leave final : torch::autograd::FunctionPostHook {
   }
 };
 
+// Symbols of other owners, such as the lengths of nested tensors, stay.
+bool is_of_capture(const c10::SymInt& n) {
+  return n.is_heap_allocated() && dynamic_cast<const SymNode*>(n.toSymNodeImplUnowned()) != nullptr;
+}
+
 // Replaces symbolic sizes in the shapes against which the engine checks gradients.
 void make_shapes_plain(Node& node) {
   for (uint32_t i = 0; i < node.num_inputs(); ++i) {
@@ -49,7 +55,7 @@ void make_shapes_plain(Node& node) {
     if (metadata.was_default_constructed() || metadata.is_nested_tensor()) continue;
     auto& sizes = const_cast<torch::autograd::InputMetadata&>(metadata).mutable_shape_as_dim_vector();
     for (c10::SymInt& size : sizes)
-      if (size.is_heap_allocated()) size = c10::SymInt(size.guard_int(__FILE__, __LINE__));
+      if (is_of_capture(size)) size = c10::SymInt(size.guard_int(__FILE__, __LINE__));
   }
 }
 
@@ -60,9 +66,9 @@ void make_view_plain(const at::Tensor& tensor) {
   auto& view = const_cast<torch::autograd::ViewInfo&>(meta->get_backward_view());
   if (!view.has_view_fn()) return;
   std::vector<c10::SymInt> numbers = view.view_fn().get_symints();
-  const auto varies = [](const c10::SymInt& n) { return n.is_heap_allocated(); };
-  if (std::none_of(numbers.begin(), numbers.end(), varies)) return;
-  for (c10::SymInt& n : numbers) n = c10::SymInt(n.guard_int(__FILE__, __LINE__));
+  if (std::none_of(numbers.begin(), numbers.end(), is_of_capture)) return;
+  for (c10::SymInt& n : numbers)
+    if (is_of_capture(n)) n = c10::SymInt(n.guard_int(__FILE__, __LINE__));
   // Keeps the old function alive, since it may be a caller of this code.
   static thread_local std::unique_ptr<torch::autograd::ViewFunc> at_work;
   auto plain = view.view_fn().clone_and_set(std::move(numbers));

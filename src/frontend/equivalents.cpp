@@ -477,6 +477,16 @@ PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& c
                                : checked(PyMethod_New(function, PyCFunction_GET_SELF(call.callable)));
 }
 
+bool is_decomposition_of(PyObject* original, const PyCodeObject* code) {
+  const auto found = forms.find(original);
+  if (found == forms.end() || found->second.function == nullptr) return false;
+  const auto* const outer = (PyCodeObject*)PyFunction_GET_CODE(found->second.function);
+  if (outer == code) return true;
+  PyObject** const inner = PySequence_Fast_ITEMS(outer->co_consts);
+  return std::any_of(inner, inner + PyTuple_GET_SIZE(outer->co_consts),
+                     [&](const PyObject* constant) { return constant == (const PyObject*)code; });
+}
+
 void call_for_symbols(PyObject* original, PyObject* function) {
   for_symbols[Py_NewRef(original)] = Py_NewRef(function);  // kept for the whole process
 }

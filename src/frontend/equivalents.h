@@ -35,6 +35,10 @@ void presume_varying(std::unordered_set<std::string> sources);
 // which accept symbols (python/cresset/_forms), with the same arguments. Empty for other calls.
 PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& call);
 
+// Whether the code is of the function's decomposition, or of a function inside of it. There the function itself is
+// called: a substitute of the function would enter the decomposition again, without end.
+bool is_decomposition_of(PyObject* original, const PyCodeObject* code);
+
 // The function which computes the next item of a builtin iterator whose step runs code of the program; nullptr for
 // other iterators.
 PyObject* next_item_of(PyObject* iterator);

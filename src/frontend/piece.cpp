@@ -417,6 +417,8 @@ void Piece::run_once(bridge::Captured captured) {
 
 // The first run checks the same guards as later runs.
 std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
+  if (std::any_of(captured.outputs.begin(), captured.outputs.end(), [](const auto& spec) { return spec.hidden_alias; }))
+    bridge::abort_capture("the call returns an alias of a tensor of the caller's which autograd knows as a new tensor");
   Totals& totals = live_totals();
   const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
   std::unordered_map<sym::VarId, uint32_t> slots;

@@ -7,6 +7,7 @@
 #include "frontend/c_functions.h"
 #include "frontend/code_origin.h"
 #include "frontend/control.h"
+#include "frontend/equivalents.h"
 #include "frontend/items.h"
 #include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
@@ -53,7 +54,8 @@ bool is_in(const CressetActivation& activation, PyObject* function) {
 
 PyObject* found_for(const CressetActivation& activation, const void* original) {
   PyObject* const* const found = substitutes().find(original);
-  return found != nullptr && !is_in(activation, *found) ? *found : nullptr;
+  if (found == nullptr || is_in(activation, *found)) return nullptr;
+  return is_decomposition_of((PyObject*)original, activation.code) ? nullptr : *found;
 }
 
 PyRef for_method(const CressetActivation& activation, PyObject* method) {

@@ -20,7 +20,11 @@ def _of_sizes(number):
 def linspace(start, end, steps, *, out=None, dtype=None, device=None, **rest):
     """torch.linspace(): number of steps and ends may be symbolic. Computed from both ends, as eager mode does."""
     kind = torch.get_default_dtype() if dtype is None else dtype
-    plain = not any(_of_sizes(n) for n in (start, end, steps)) or kind not in (torch.float32, torch.float64)
+    plain = (
+        type(steps) not in INTS
+        or not any(_of_sizes(n) for n in (start, end, steps))
+        or kind not in (torch.float32, torch.float64)
+    )
     more = any(value and value is not torch.strided for value in rest.values())
     tensors = [n for n in (start, end) if isinstance(n, torch.Tensor)]
     usual = all(type(n) is torch.Tensor and n.dim() == 0 and n.dtype is kind and not n.requires_grad for n in tensors)

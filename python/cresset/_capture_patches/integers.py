@@ -83,9 +83,7 @@ def _without_end(name):
         if is_numpy_int64(other) and name[2:-2].removeprefix("r") in (*_AS_INTS, *RELATIONS):
             return beside_numpy(name, self, other)
         try:
-            if type(other) not in _EXACT and isinstance(
-                other, int
-            ):  # a subclass of int, whose operators come first
+            if type(other) not in _EXACT and isinstance(other, int):  # a subclass of int, whose operators come first
                 if getattr(type(other), reflected, None) is not getattr(int, reflected, None):
                     return NotImplemented
                 other = int(other)

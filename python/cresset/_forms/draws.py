@@ -162,7 +162,7 @@ def normal(mean, std=1.0, size=None):
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     def original():
         return torch._C._nn.scaled_dot_product_attention(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            query, key, value, attn_mask, dropout_p, bool(is_causal), scale=scale, enable_gqa=bool(enable_gqa)
         )
 
     tensors = [query, key, value]

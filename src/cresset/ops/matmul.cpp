@@ -1,4 +1,6 @@
 // Matrix products: called through ATen into planned memory, with row-major results.
+#include <array>
+
 #include "ops/compose.h"
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
@@ -104,6 +106,32 @@ Result<Values> slim_product(Compose& c, const OpArgs& args) {
   return Values{c.sum(c.mul(args.value(1 - vector), turned), {column ? 2 : 1}, /*keepdim=*/true)};
 }
 
+// _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim): each argument lacks the dimensions of its
+// `expand` list, the product is summed over `sumdim`.
+Result<Types> trilinear_shape(ShapeContext& shapes, const OpArgs& args) {
+  constexpr size_t kFactors = 3, kSummed = 6;
+  const auto names = [&](size_t list, size_t d) {
+    const auto& dims = std::get<std::vector<sym::ExprId>>(args[list]);
+    return std::any_of(dims.begin(), dims.end(), [&](sym::ExprId e) { return shapes.pool().is_const(e, int64_t(d)); });
+  };
+  const size_t rank = args.tensor(0).rank() + std::get<std::vector<sym::ExprId>>(args[kFactors]).size();
+  Sizes sizes;
+  std::array<size_t, kFactors> next{};
+  for (size_t d = 0; d < rank; ++d) {
+    Sizes size;
+    for (size_t i = 0; i < kFactors; ++i) {
+      if (names(kFactors + i, d)) continue;
+      if (next[i] >= args.tensor(i).rank()) return shapes.invalid("the arguments have other ranks than their lists");
+      const Sizes own{args.tensor(i).sizes[next[i]++]};
+      if (size.empty()) size = own;
+      CRESSET_TRY(size, shapes.broadcast(size, own));
+    }
+    if (size.empty()) return shapes.invalid("no argument has a dimension");
+    if (!names(kSummed, d)) sizes.push_back(size[0]);
+  }
+  return one(contiguous_like(shapes, args.tensor(0), std::move(sizes)));
+}
+
 constexpr OpDef kMatmulOps[] = {
     {.schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
      .op_class = OpClass::Extern,
@@ -140,6 +168,10 @@ constexpr OpDef kMatmulOps[] = {
     {.schema = "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = addr_shape},
+    {.schema = "aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] "
+               "sumdim, int unroll_dim=1) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = trilinear_shape},
 };
 
 }  // namespace
