@@ -25,6 +25,38 @@ LAYERS = [
 ]
 # Includes forbidden by the order but allowed, each with its reason.
 ALLOWED: set[tuple[str, str]] = set()
+# Folders above the core, from the bottom: a folder includes itself and the folders before it.
+FOLDERS = {
+    "bridge": [
+        "aten",
+        "symbolic",
+        "capture",
+        "device",
+        "executor",
+        "extern_kernels",
+        "decompositions",
+        "dispatch",
+        "autograd",
+        "guarded_program",
+        "cpp_api",
+    ],
+    "frontend": [
+        "eval",
+        "cpython",
+        "values",
+        "frames",
+        "guards",
+        "replay",
+        "feedback",
+        "variants",
+        "trace_rules",
+        "session",
+        "segments",
+        "api",
+    ],
+}
+# Includes against the order of FOLDERS, by file: to be removed one by one, never added to.
+UPWARD_FILE = ROOT / "tools/upward_includes.txt"
 # Includes forbidden in a folder above the core.
 FORBIDDEN_ABOVE = {
     "src/bridge": re.compile(r"^(Python\.h|pybind11/|torch/csrc/(?!api|autograd/(?!.*python))|frontend/|python/)"),
@@ -32,7 +64,7 @@ FORBIDDEN_ABOVE = {
 }
 # Names which compile, but behave differently in this build.
 FORBIDDEN_WORDS = {
-    "at::parallel_for": "without OpenMP it is one thread's: run_on_ranges (bridge/thread_pool.h)",
+    "at::parallel_for": "without OpenMP it is one thread's: run_on_ranges (bridge/device/cpu/thread_pool.h)",
     "std::filesystem": "libtorch exports functions of another compiler's: base/files.h",
 }
 FOREIGN = re.compile(r"^(torch/|ATen/|c10/|caffe2/|Python\.h|pybind11/|bridge/|frontend/|python/)")
@@ -57,6 +89,25 @@ def core_violations(path: Path, folder: str, include: str) -> str | None:
     return f"{folder} and {target} do not see each other" if its == mine else None
 
 
+def folder_violation(path: Path, include: str, upward: set[tuple[str, str]]) -> str | None:
+    """Why a file of src/bridge or src/frontend may not include a file of its own half; None where it may."""
+    half, folder = path.relative_to(ROOT / "src").parts[:2]
+    parts = include.split("/")
+    if len(parts) < 3 or parts[0] != half:
+        return None
+    order = FOLDERS[half]
+    if folder not in order:
+        return f"folder {half}/{folder} has no place in the order: add it to FOLDERS"
+    if order.index(parts[1]) <= order.index(folder) or (str(path.relative_to(ROOT)), include) in upward:
+        return None
+    return f"{half}/{folder} is below {half}/{parts[1]}"
+
+
+def allowed_upward() -> set[tuple[str, str]]:
+    lines = UPWARD_FILE.read_text().splitlines() if UPWARD_FILE.exists() else []
+    return {tuple(line.split(" -> ")) for line in lines if line and not line.startswith("#")}
+
+
 def sources(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.suffix in {".h", ".cpp", ".c", ".def"})
 
@@ -75,10 +126,14 @@ def check() -> list[str]:
             why = core_violations(path, folder, include)
             if why:
                 found.append(f"{path.relative_to(ROOT)}:{line_of(text, include)}: includes {include}: {why}")
+    upward = allowed_upward()
     for name, pattern in FORBIDDEN_ABOVE.items():
         for path in sources(ROOT / name):
             text = path.read_text()
             for include in INCLUDE.findall(text):
+                why = folder_violation(path, include, upward)
+                if why:
+                    found.append(f"{path.relative_to(ROOT)}:{line_of(text, include)}: includes {include}: {why}")
                 if pattern.match(include):
                     found.append(
                         f"{path.relative_to(ROOT)}:{line_of(text, include)}: {name} must not include {include}"

@@ -1,6 +1,6 @@
 """Autograd in Python during a capture: hooks, activation checkpoints, the state of random numbers.
 
-The state of random numbers is a value of the program (bridge/generator_watch.h), so `torch.random.fork_rng` is captured
+The state of random numbers is a value of the program (bridge/capture/rng_state.h), so `torch.random.fork_rng` is captured
 unchanged. The autograd graph of a checkpoint keeps the arguments of the checkpoint's function. When the backward
 program is captured, the function is called again, and its operators become a part of the backward program.
 """

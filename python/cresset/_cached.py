@@ -1,4 +1,4 @@
-"""Functions of functools.lru_cache, called with numbers that vary (src/frontend/cached_functions.h).
+"""Functions of functools.lru_cache, called with numbers that vary (src/frontend/session/session_lru_cache.h).
 
 A cached function promises equal results for equal arguments. So its code is run on symbols, if the code has no side
 effects and returns plain containers of numbers, which must not be changed. If the cache has a result for the numbers of

@@ -1,7 +1,7 @@
 """Polyfills for builtins, in Python.
 
 A polyfill is evaluated where the builtin would call back into the program. So the callee may contain a graph break
-(src/frontend/equivalents.h). Frames of polyfills are hidden from the program and from tracebacks. Polyfills give the
+(src/frontend/trace_rules/polyfills.h). Frames of polyfills are hidden from the program and from tracebacks. Polyfills give the
 builtins' results in the same order, and leave the builtins' own errors to the builtins.
 """
 

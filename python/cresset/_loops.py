@@ -2,7 +2,7 @@
 
 A polyfill is evaluated in the head of a loop, where no other code sees the iterator. Its frame survives a graph break
 as any frame does, with symbols for varying numbers. Functions of the program called in the frame may have graph breaks,
-too (src/frontend/equivalents.h). The originals report wrong arguments.
+too (src/frontend/trace_rules/polyfills.h). The originals report wrong arguments.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Tensors of classes with `__torch_dispatch__`, made during a capture (frontend/wrapper_tensors.h)."""
+"""Tensors of classes with `__torch_dispatch__`, made during a capture (frontend/values/wrapper_tensors.h)."""
 
 import torch
 

@@ -2,7 +2,7 @@
 
 Numbers: `integers`, `numpy_integers`, `floats`, `ranges`. Arrays of numpy: `arrays`. Tensors and torch's functions:
 `tensors`, `functions`. Functions that would start another compiler: `compilers`. The rest: `outside`. Functions are
-recognized by identity (src/frontend/substitutes.h).
+recognized by identity (src/frontend/trace_rules/substitutes.h).
 """
 
 from .. import _C, _autograd, _control_flow, _equivalents, _forms, _loops, _wrappers  # noqa: F401  (registers itself)

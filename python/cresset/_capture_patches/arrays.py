@@ -1,4 +1,4 @@
-"""Arrays of numpy in later calls, like the arrays made during the capture (src/frontend/known_arrays.h)."""
+"""Arrays of numpy in later calls, like the arrays made during the capture (src/frontend/values/constant_arrays.h)."""
 
 
 def copy_of_array(array):

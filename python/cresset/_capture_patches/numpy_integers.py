@@ -1,6 +1,6 @@
 """Results of operators on a symbolic int and a `numpy.int64`: symbolic, too, and a `numpy.int64` to the program.
 
-numpy's quotients are numpy floats, which have no symbols (with_numpy_scalar, src/frontend/special_cases.h).
+numpy's quotients are numpy floats, which have no symbols (with_numpy_scalar, src/frontend/trace_rules/special_cases.h).
 """
 
 import sys

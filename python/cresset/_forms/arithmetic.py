@@ -1,6 +1,6 @@
 """Operators of symbolic numbers without an expression: on bits, shifts by symbols, remainders of floats.
 
-The result is a derived integer symbol, which each call computes (bridge/computed_number.h). Where this is impossible,
+The result is a derived integer symbol, which each call computes (bridge/symbolic/derived_integers.h). Where this is impossible,
 the numbers are specialized, as in _capture_patches.
 """
 

@@ -1,6 +1,6 @@
 """Decompositions of torch functions whose C code takes plain numbers, into operators that accept symbols.
 
-A decomposition is evaluated for a call with a symbolic argument (src/frontend/equivalents.h), so that a single program
+A decomposition is evaluated for a call with a symbolic argument (src/frontend/trace_rules/polyfills.h), so that a single program
 serves all values. A call with parameters missing in the decomposition goes to torch. For unsupported arguments, the
 decomposition calls the original function, which specializes the numbers, and raises eager mode's errors. Calls in a
 decomposition are not replaced again.

@@ -23,7 +23,8 @@ extern "C" {
 
 typedef struct CressetActivation CressetActivation;
 
-// The head of an object in place of a string nobody has inspected yet (texts.h); str() of the object inspects it.
+// The head of an object in place of a string nobody has inspected yet (symbolic_strings.h); str() of the object
+// inspects it.
 typedef struct {
   PyObject_HEAD int ends_piece;  // inspection should cause a graph break: the operator or call is reported first
 } CressetText;

@@ -1,0 +1,448 @@
+#include "frontend/api/control.h"
+
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
+
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/address_table.h"
+#include "bridge/capture/capture.h"
+#include "bridge/symbolic/sym_node.h"
+#include "frontend/api/nested_modules.h"
+#include "frontend/cpython/py_objects.h"
+#include "frontend/segments/call_capture.h"
+#include "frontend/session/session.h"
+#include "frontend/trace_rules/hook_ids.h"
+#include "frontend/trace_rules/number_operators.h"
+#include "frontend/trace_rules/polyfills.h"
+#include "frontend/trace_rules/substitutes.h"
+#include "frontend/values/number_classes.h"
+#include "frontend/values/pending_error.h"
+#include "frontend/values/symbols.h"
+#include "frontend/values/wrapper_tensors.h"
+#include "sym/explain.h"
+
+namespace cresset::frontend {
+namespace {
+
+// Functions declared pure, by identity. They are kept alive because their addresses are keys.
+std::unordered_set<PyObject*>& allowed() {
+  static std::unordered_set<PyObject*> functions;  // under the GIL
+  return functions;
+}
+
+// The capture of the open segment on this thread, or nullptr.
+bridge::Capture* open_capture() {
+  bridge::Capture* capture = is_capturing() ? bridge::Capture::current() : nullptr;
+  return capture != nullptr && !capture->closed() ? capture : nullptr;
+}
+
+PyObject* text(const std::string& utf8) { return PyUnicode_FromStringAndSize(utf8.data(), (Py_ssize_t)utf8.size()); }
+
+PyObject* list_of(const std::vector<std::string>& texts) {
+  PyRef out = checked(PyList_New(0));
+  for (const std::string& t : texts)
+    if (PyList_Append(out.get(), checked(text(t)).get()) < 0) throw PythonError{};
+  return out.release();
+}
+
+// Converts C++ exceptions to Python exceptions.
+template <class F>
+PyObject* guarded(F&& f) {
+  HANDLE_TH_ERRORS
+  try {
+    return f();
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* note_reentrant(PyObject*, PyObject*) {
+  if (bridge::Capture* const capture = open_capture()) capture->counters.reentrant = true;
+  Py_RETURN_NONE;
+}
+
+PyObject* is_compiling(PyObject*, PyObject*) { return PyBool_FromLong(open_capture() != nullptr); }
+
+// Forces a graph break here. A deferred operator's error is raised here.
+PyObject* end_piece(PyObject*, PyObject* reason) {
+  return guarded([&]() -> PyObject* {
+    bridge::Capture* capture = open_capture();
+    if (capture == nullptr || capture->recording != 0) return Py_NewRef(Py_None);
+    capture->set_location();
+    const char* why = PyUnicode_AsUTF8(reason);
+    if (why == nullptr) throw PythonError{};
+    capture->flush(why);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* begin_tangents(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    bridge::Capture* const capture = open_capture();
+    Session* const session = capture != nullptr && capture->recording == 0 ? Session::current() : nullptr;
+    if (session != nullptr && session->begins_plainly()) capture->flush("torch.func's forward differentiation");
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* has_failed(PyObject*, PyObject*) {
+  const bridge::Capture* const capture = is_capturing() ? bridge::Capture::current() : nullptr;
+  return PyBool_FromLong(capture != nullptr && capture->failed());
+}
+
+PyObject* captured_graph(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    bridge::Capture* capture = open_capture();
+    return capture != nullptr ? text(graph::print(capture->graph())) : Py_NewRef(Py_None);
+  });
+}
+
+// The guards of later calls, as far as they are known.
+PyObject* captured_guards(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    std::vector<std::string> out;
+    if (bridge::Capture* capture = open_capture()) {
+      for (const sym::GuardFact& guard : capture->env().guards()) out.push_back(sym::describe(capture->env(), guard));
+      if (const Session* session = Session::current())
+        for (std::string& fact : session->facts().texts()) out.push_back(std::move(fact));
+    }
+    return list_of(out);
+  });
+}
+
+// ---- Functions that run in CPython while only their callees are compiled
+
+struct Shallow {
+  PyObject* compiled_callee;         // returns the compiled form of a function, or None
+  CressetActivation* own = nullptr;  // the frame of the function itself
+
+  static CressetAction enter_frame(void* self, CressetActivation* activation) {
+    auto& shallow = *static_cast<Shallow*>(self);
+    if (shallow.own != nullptr) return CRESSET_NATIVE;
+    shallow.own = activation;
+    return CRESSET_RUN;
+  }
+  static CressetAction before_call(void* self, CressetActivation* activation, const CressetCall* call,
+                                   PyObject** result) {
+    auto& shallow = *static_cast<Shallow*>(self);
+    if (activation != shallow.own || !call->evaluated) return CRESSET_RUN;
+    PyObject* callable = call->callable;
+    std::vector<PyObject*> args;
+    if (PyMethod_Check(callable)) {
+      args.push_back(PyMethod_GET_SELF(callable));
+      callable = PyMethod_GET_FUNCTION(callable);
+    }
+    if (!PyFunction_Check(callable)) return CRESSET_NATIVE;
+    const NotEvaluated own_business;
+    const PyRef compiled = PyRef::steal(PyObject_CallOneArg(shallow.compiled_callee, callable));
+    const Py_ssize_t named = call->kwnames != nullptr ? PyTuple_GET_SIZE(call->kwnames) : 0;
+    const size_t positional = args.size() + static_cast<size_t>(call->nargs);
+    args.insert(args.end(), call->args, call->args + call->nargs + named);
+    if (compiled)
+      *result = PyObject_Vectorcall(compiled.get() == Py_None ? callable : compiled.get(), args.data(), positional,
+                                    call->kwnames);
+    return compiled && *result != nullptr ? CRESSET_RESULT : CRESSET_FAIL;
+  }
+};
+
+// (function, args, kwargs, compiled_callee)
+PyObject* call_shallow(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 4) return PyErr_Format(PyExc_TypeError, "call_shallow: 4 arguments");
+  if (!inside_compiled_call() || is_capturing()) return PyObject_Call(args[0], args[1], args[2]);
+  Shallow shallow{args[3]};
+  CressetEvalHooks hooks{};
+  hooks.session = &shallow;
+  hooks.enter_frame = &Shallow::enter_frame;
+  hooks.before_call = &Shallow::before_call;
+  if (cresset_eval_begin(&hooks) < 0) return nullptr;
+  PyObject* result = cresset_eval_call(args[0], args[1], args[2]);
+  cresset_eval_end();
+  return result;
+}
+
+// The object with symbolic numbers replaced by plain numbers.
+PyObject* plain(PyObject*, PyObject* object) {
+  return guarded([&] { return without_symbols(PyRef::borrow(object)).release(); });
+}
+
+PyObject* is_own(PyObject*, PyObject* object) {
+  Session* const session = is_capturing() ? Session::current() : nullptr;
+  return PyBool_FromLong(session != nullptr && session->is_own(object));
+}
+
+// A size as printed in graphs: "s0 + 1". None: not symbolic.
+PyObject* size_text(PyObject*, PyObject* object) {
+  return guarded([&]() -> PyObject* {
+    if (!is_symint(object)) return Py_NewRef(Py_None);
+    const auto size = pybind11::cast<c10::SymInt>(pybind11::handle(object));
+    const auto* node = dynamic_cast<const bridge::SymNode*>(size.toSymNode().get());
+    return node != nullptr ? text(node->env()->to_string(node->expr())) : Py_NewRef(Py_None);
+  });
+}
+
+PyObject* see_through_wrappers(PyObject*, PyObject* args) {
+  PyObject* code;
+  Py_ssize_t cell;
+  if (PyArg_ParseTuple(args, "O!n", &PyCode_Type, &code, &cell) == 0) return nullptr;
+  return cresset_eval_see_through_wrappers(code, cell), Py_NewRef(Py_None);
+}
+
+PyObject* looks_in_stores(PyObject*, PyObject* args) {
+  PyObject *code, *names;
+  if (PyArg_ParseTuple(args, "O!O!", &PyCode_Type, &code, &PyTuple_Type, &names) == 0) return nullptr;
+  return cresset_eval_looks_in_stores(code, names), Py_NewRef(Py_None);
+}
+
+PyObject* show_as(PyObject*, PyObject* args) {
+  PyTypeObject *symbolic, *plain;
+  if (PyArg_ParseTuple(args, "O!O!", &PyType_Type, &symbolic, &PyType_Type, &plain) == 0) return nullptr;
+  return guarded([&] { return show_number_as(symbolic, plain), Py_NewRef(Py_None); });
+}
+
+PyObject* make_number_operator(PyObject*, PyObject* args) {
+  PyTypeObject* type;
+  const char* name;
+  PyObject* otherwise;
+  if (PyArg_ParseTuple(args, "O!sO", &PyType_Type, &type, &name, &otherwise) == 0) return nullptr;
+  return number_operator(type, name, otherwise);
+}
+
+PyObject* computed(PyObject*, PyObject* args) {
+  const char* name;
+  PyObject *a, *b = nullptr;
+  if (PyArg_ParseTuple(args, "sO|O", &name, &a, &b) == 0) return nullptr;
+  PyRef number = computed_number(name, a, b);
+  return number ? number.release() : Py_NewRef(Py_None);
+}
+
+// Inside a segment the assignment is a call, which may cause a graph break.
+PyObject* assign(PyObject*, PyObject* args) {
+  PyObject *owner, *name, *value;
+  if (PyArg_ParseTuple(args, "OUO", &owner, &name, &value) == 0) return nullptr;
+  return PyObject_SetAttr(owner, name, value) < 0 ? nullptr : Py_NewRef(Py_None);
+}
+
+PyObject* exchange_rest(PyObject*, PyObject* other) {
+  const size_t of = PyLong_AsSize_t(other);
+  return PyErr_Occurred() != nullptr ? nullptr : PyLong_FromSize_t(exchange_native_rest(of));
+}
+
+PyObject* hook_number(PyObject*, PyObject*) { return PyLong_FromLongLong(HooksOfCall::next_number()); }
+
+PyObject* note_hook(PyObject*, PyObject* args) {
+  PyObject *handle, *references;
+  if (PyArg_ParseTuple(args, "OO!", &handle, &PyTuple_Type, &references) == 0) return nullptr;
+  return guarded([&] {
+    Session* const session = is_capturing() ? Session::current() : nullptr;
+    PyObject* const dictionary = PyWeakref_GetObject(PyTuple_GetItem(references, 0));
+    HooksOfCall::note(handle, references, session != nullptr && session->is_own(dictionary));
+    return Py_NewRef(Py_None);
+  });
+}
+
+// (builtin, function for calls with symbolic numbers)
+PyObject* set_stand_in(PyObject*, PyObject* args) {
+  PyObject *original, *function;
+  if (PyArg_ParseTuple(args, "OO!", &original, &PyFunction_Type, &function) == 0) return nullptr;
+  frontend::call_for_symbols(original, function);
+  return Py_NewRef(Py_None);
+}
+
+PyObject* awaited = nullptr;              // a dictionary: module name -> function that marks; under the GIL
+std::array<PyObject*, 16> not_awaited{};  // a cache of module names without an entry; owned
+
+PyObject* mark_when_met(PyObject*, PyObject* args) {
+  PyObject *module, *marks;
+  if (PyArg_ParseTuple(args, "UO", &module, &marks) == 0) return nullptr;
+  if (awaited == nullptr) awaited = PyDict_New();
+  for (PyObject*& name : not_awaited) Py_CLEAR(name);
+  return awaited == nullptr || PyDict_SetItem(awaited, module, marks) < 0 ? nullptr : Py_NewRef(Py_None);
+}
+
+PyObject* allow(PyObject*, PyObject* callable) {
+  if (allowed().insert(callable).second) Py_INCREF(callable);
+  return Py_NewRef(Py_None);
+}
+
+PyObject* mark(PyObject* module, PyObject* args);  // defined below
+PyObject* mark_of(PyObject* module, PyObject* function);
+
+PyMethodDef functions[] = {
+    {"note_reentrant", note_reentrant, METH_NOARGS, "A reentrant checkpoint takes part in the gradients."},
+    {"is_compiling", is_compiling, METH_NOARGS, "Whether the program around this call is being captured."},
+    {"end_piece", end_piece, METH_O, "Ends what is being captured here, for the reason that is given."},
+    {"_begin_tangents", begin_tangents, METH_NOARGS,
+     "Ends the piece where what follows may want plain sizes, and the call cannot be captured anew."},
+    {"_has_failed", has_failed, METH_NOARGS, "Whether the piece has ended, and one of its operators has raised."},
+    {"captured_graph", captured_graph, METH_NOARGS, "The graph so far, as text; None when nothing is captured."},
+    {"captured_guards", captured_guards, METH_NOARGS, "The guards so far, as texts."},
+    {"call_shallow", (PyCFunction)(void (*)(void))call_shallow, METH_FASTCALL,
+     "Calls a function so that inside a compiled call the functions that it calls are compiled, not itself."},
+    {"plain", plain, METH_O, "The object with plain numbers for symbolic ones."},
+    {"_is_own", is_own, METH_O, "Whether the call that is captured made the object."},
+    {"_make_wrapper", make_wrapper_of_call, METH_VARARGS, "A tensor of a class with __torch_dispatch__."},
+    {"size_text", size_text, METH_O, "The expression of a symbolic size; None for others."},
+    {"_hide_frames", hide_frames, METH_O, "Frames of this code are passed over where Python looks at the stack."},
+    {"_use_equivalents", use_equivalents, METH_VARARGS, "What is evaluated in the place of builtins."},
+    {"_use_loops", use_loops, METH_O, "What is evaluated in the place of itertools in the head of a loop."},
+    {"_substitute", substitute, METH_VARARGS,
+     "(original, function[, self]): what is called in the place of a function, of the method of that object alone."},
+    {"_asks_compiling", asks_compiling, METH_O, "The function that is true while a program is captured."},
+    {"_exchange_compiling", exchange_compiling, METH_O,
+     "Whether torch.compiler.is_compiling() is true in this thread, as a number; the given one takes its place."},
+    {"_bookkeeping", bookkeeping, METH_VARARGS,
+     "(owner, name, is_counter) of what is no state of the program's: neither reads nor next() count."},
+    {"_use_numbers", use_numbers, METH_VARARGS, "The classes of symbolic ints, floats and bools of captures."},
+    {"_adopt", adopt_object, METH_O, "The object, whose numbers are of these classes from now on."},
+    {"_mark", mark, METH_VARARGS, "(function, why): it is called natively (None), or kept out for that reason."},
+    {"_mark_of", mark_of, METH_O, "(None,) or (why,) of a function that is marked; None of others."},
+    {"_use_form", use_form, METH_VARARGS, "What is evaluated in the place of a C function that is given symbols."},
+    {"_form_in", form_in, METH_VARARGS, "Which module has the form of a C function, until that is wanted."},
+    {"_mark_when_met", mark_when_met, METH_VARARGS,
+     "What marks functions of the module of that name, called before the first of them is."},
+    {"_effect_of", effect_of, METH_VARARGS, "What becomes of a call of a C function."},
+    {"_see_through_wrappers", see_through_wrappers, METH_VARARGS,
+     "Functions of this code are called as what the cell of that index in their closure holds."},
+    {"_looks_in_stores", looks_in_stores, METH_VARARGS,
+     "A __getattr__ of this code looks in the instance's dictionaries of these names, and nowhere else."},
+    {"_show_as", show_as, METH_VARARGS, "Gives a class of symbolic numbers the `__class__` of the plain ones."},
+    {"_number_operator", make_number_operator, METH_VARARGS,
+     "A method of symbolic ints for this class, with the function that does what it does not."},
+    {"_computed", computed, METH_VARARGS,
+     "The symbol of what an operation on bits, a shift, a remainder gives of symbols; None where there is none."},
+    {"_assign", assign, METH_VARARGS, "owner.name = value"},
+    {"_exchange_rest", exchange_rest, METH_O,
+     "Whose native run this thread is in the middle of, as a number; 0: nobody's. The given one takes its place."},
+    {"_hook_number", hook_number, METH_NOARGS, "Of the next hook that the captured call registers."},
+    {"_note_hook", note_hook, METH_VARARGS,
+     "(handle, weak references to its dictionaries) of a hook that the call registers."},
+    {"_stand_in", set_stand_in, METH_VARARGS,
+     "(builtin, function): what is called in its place, where numbers may be symbolic."},
+    {"allow", allow, METH_O, "A C function that may be called while capturing."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+namespace {
+
+// The function which a call finally runs: of a method, or the Python `__call__` of an instance. Borrowed.
+PyObject* function_of(PyObject* callable) {
+  static PyObject* const call = PyUnicode_InternFromString("__call__");
+  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+  if (PyFunction_Check(callable) || PyType_Check(callable)) return callable;
+  PyObject* found = _PyType_Lookup(Py_TYPE(callable), call);
+  return found != nullptr ? found : callable;
+}
+
+// The mode of a function. Marks are stored here and not on the function, which may belong to torch or to the user.
+struct Mark {
+  PyRef function;  // weak
+  PyRef code;      // a function with other code counts as another function
+  PyRef why;       // None: run in CPython; a str: the reason for disabling
+};
+
+// Under the GIL. The key is the function's address, which may be reused.
+std::unordered_map<PyObject*, Mark>& marks() {
+  static auto& known = *new std::unordered_map<PyObject*, Mark>;
+  return known;
+}
+
+void forget_marks_of_gone() {
+  static size_t most = 1024;
+  if (marks().size() < most) return;
+  std::vector<Mark> gone;  // destroyed outside of the table: their destruction may run Python code
+  std::erase_if(marks(), [&](auto& known) {
+    const bool is_gone = PyWeakref_GetObject(known.second.function.get()) == Py_None;
+    if (is_gone) gone.push_back(std::move(known.second));
+    return is_gone;
+  });
+  most = std::max<size_t>(1024, 2 * marks().size());
+}
+
+PyObject* mark(PyObject*, PyObject* args) {
+  PyObject *function, *why;
+  if (PyArg_ParseTuple(args, "O!O", &PyFunction_Type, &function, &why) == 0) return nullptr;
+  return guarded([&] {
+    Mark made{checked(PyWeakref_NewRef(function, nullptr)), PyRef::borrow(PyFunction_GET_CODE(function)),
+              PyRef::borrow(why)};
+    forget_marks_of_gone();
+    const Mark before = std::exchange(marks()[function], std::move(made));
+    return Py_NewRef(Py_None);
+  });
+}
+
+// Marks the functions of a module before its first call. Modules need not be imported for marking.
+void meet(PyObject* function) {
+  PyObject* const module = ((PyFunctionObject*)function)->func_module;
+  if (awaited == nullptr || module == nullptr || !PyUnicode_CheckExact(module)) return;
+  PyObject*& known = not_awaited[address_hash(module) >> 60];
+  if (known == module) return;
+  PyObject* const found = PyDict_GetItemWithError(awaited, module);
+  if (found == nullptr) {
+    Py_XSETREF(known, Py_NewRef(module));
+    return;
+  }
+  const PyRef marks = PyRef::borrow(found);
+  if (PyDict_DelItem(awaited, module) < 0) throw PythonError();
+  const NotEvaluated own_business;
+  checked(PyObject_CallNoArgs(marks.get()));
+}
+
+// None, or the reason for disabling; nullptr without a mark. Borrowed.
+PyObject* own_mark(PyObject* function) {
+  const auto found = marks().find(function);
+  if (found == marks().end()) return nullptr;
+  const Mark& mark = found->second;
+  if (PyWeakref_GetObject(mark.function.get()) != function) return nullptr;
+  return mark.code.get() == PyFunction_GET_CODE(function) ? mark.why.get() : nullptr;
+}
+
+// torch's own mark, in the function's __dict__.
+bool is_disabled_by_torch(PyObject* function) {
+  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
+  PyObject* const attributes = PyFunction_Check(function) ? ((PyFunctionObject*)function)->func_dict : nullptr;
+  return attributes != nullptr && PyDict_GetItemWithError(attributes, name) == Py_True;
+}
+
+// (None,) or (why,) of a marked function, else None.
+PyObject* mark_of(PyObject*, PyObject* function) {
+  PyObject* const why = own_mark(function);
+  return why != nullptr ? PyTuple_Pack(1, why) : Py_NewRef(Py_None);
+}
+
+// torch disables these optimizer methods when its own compiler is first used; cresset ignores this mark.
+bool is_method_of_optimizers(PyObject* function) {
+  PyObject* const module = PyFunction_Check(function) ? ((PyFunctionObject*)function)->func_module : nullptr;
+  return module != nullptr && PyUnicode_Check(module) && std::string_view(utf8(module)).starts_with("torch.optim.");
+}
+
+}  // namespace
+
+CallMode call_mode(PyObject* callable) {
+  PyObject* function = function_of(callable);
+  if (PyFunction_Check(function)) meet(function);
+  if (PyObject* why = own_mark(function)) return why == Py_None ? CallMode::Native : CallMode::Disabled;
+  const bool marked = is_disabled_by_torch(function) && !is_method_of_optimizers(function);
+  return marked ? CallMode::Disabled : CallMode::Evaluated;
+}
+
+std::string why_disabled(PyObject* callable) {
+  PyObject* why = own_mark(function_of(callable));
+  const char* utf8 = why != nullptr && PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : nullptr;
+  return utf8 != nullptr ? utf8 : "a call of " + describe_callable(callable) + ", which is kept from being compiled";
+}
+
+bool is_allowed(PyObject* callable) { return allowed().count(callable) != 0; }
+
+void add_control_functions(PyObject* module) {
+  if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,747 @@
+// The evaluator's hooks: reads, writes, operators. Calls: session_calls.cpp, frames: session_frames.cpp.
+#include <opcode.h>
+#include <torch/csrc/Exceptions.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "bridge/symbolic/number_formatting.h"
+#include "frontend/api/compiled_function.h"
+#include "frontend/cpython/dict_keys.h"
+#include "frontend/cpython/items.h"
+#include "frontend/cpython/kept_for_good.h"
+#include "frontend/cpython/opaque_objects.h"
+#include "frontend/cpython/py_objects.h"
+#include "frontend/eval/bytecode.h"
+#include "frontend/feedback/growing_containers.h"
+#include "frontend/feedback/opaque_calls.h"
+#include "frontend/feedback/specializations.h"
+#include "frontend/guards/tensor_class.h"
+#include "frontend/session/session.h"
+#include "frontend/trace_rules/polyfills.h"
+#include "frontend/trace_rules/redundant_view_branch.h"
+#include "frontend/trace_rules/special_cases.h"
+#include "frontend/trace_rules/transforms.h"
+#include "frontend/values/number_classes.h"
+#include "frontend/values/pending_error.h"
+#include "frontend/values/symbolic_strings.h"
+#include "frontend/values/symbols.h"
+#include "frontend/values/tensor_indices.h"
+
+namespace cresset::frontend {
+
+std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
+  switch (kind) {
+    case CRESSET_OP_BINARY:
+      return Operation::Kind::Binary;
+    case CRESSET_OP_UNARY:
+      return Operation::Kind::Unary;
+    case CRESSET_OP_COMPARE:
+      return Operation::Kind::Compare;
+    case CRESSET_OP_SUBSCRIPT:
+      return Operation::Kind::Subscript;
+    case CRESSET_OP_CONTAINS:
+      return Operation::Kind::Contains;
+    case CRESSET_OP_FORMAT:
+      return Operation::Kind::Format;
+    default:
+      return std::nullopt;
+  }
+}
+
+Operation InProgress::kept() const {
+  Operation out;
+  out.kind = kind;
+  out.operation = operation;
+  if (kind != Operation::Kind::Call) {
+    for (PyObject* operand : operands)
+      if (operand != nullptr) out.operands.push_back(PyRef::borrow(operand));
+    return out;
+  }
+  out.positional = call.nargs;
+  out.kwnames = PyRef::borrow(call.kwnames);
+  out.operands.push_back(PyRef::borrow(call.callable));
+  const Py_ssize_t named = cresset_count_named(&call);
+  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) out.operands.push_back(PyRef::borrow(call.args[i]));
+  return out;
+}
+
+void Session::start(CressetActivation* activation, Operation::Kind kind, int operation) {
+  in_progress_.begin(activation, kind, operation);
+  in_progress_.serial = capture_->serial();
+  in_progress_.done = capture_->done();
+  in_progress_.state = TorchState::now();
+  in_progress_.in_transform = tangent_levels_ > 0 || in_progress_.state.depth_of_transforms() > 0;
+}
+
+// A branch on a tensor or a data-dependent number: the segment ends, and a segment for this outcome begins.
+int Session::truth(CressetActivation* activation, PyObject* value) {
+  if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // a dict subclass: whether it is empty
+  read_whole(value);
+  if (is_closed_to_facts(value)) refuse(std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
+  const bool number = is_symbolic_number(value);
+  if (!number && operators_call_python()) return CRESSET_TRUTH_RUN;
+  if (!number && !is_plain_tensor(value)) return CRESSET_TRUTH_RUN;
+  if (number && !operators_call_python() &&
+      do_spared_view(activation, value, [this](PyObject* object) { return existed(object); }))
+    return 0;
+  if (number) note_decision(*activation);
+  start(activation, Operation::Kind::Truth, 0);
+  in_progress_.operands[0] = value;
+  const int answer = PyObject_IsTrue(value);
+  in_progress_.end();
+  if (answer >= 0 && capture_->closed()) maker_.go_on(activation, CRESSET_BEFORE, answer ? Py_True : Py_False);
+  return answer;
+}
+
+namespace {
+
+// x[:t]: torch's code reads the number from the tensor.
+bool is_slice_by_tensors(PyObject* object) {
+  if (!PySlice_Check(object)) return false;
+  const auto* slice = (const PySliceObject*)object;
+  return is_exact_tensor(slice->start) || is_exact_tensor(slice->stop) || is_exact_tensor(slice->step);
+}
+
+// Builtin values, whose operators are C code.
+bool is_builtin_operand(PyObject* object) {
+  return PyUnicode_CheckExact(object) || PyDict_CheckExact(object) || PyLong_CheckExact(object) ||
+         PyFloat_CheckExact(object) || PyBool_Check(object) || PyList_CheckExact(object) ||
+         PyTuple_CheckExact(object) || object == Py_None || PyRange_Check(object) || is_slice_by_tensors(object);
+}
+
+bool is_builtin_number(PyObject* object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
+}
+
+bool holds_symbol(PyObject* key) {
+  if (!PyTuple_CheckExact(key)) return is_symint(key);
+  PyObject** items = PySequence_Fast_ITEMS(key);
+  return any_among(items, items + PyTuple_GET_SIZE(key), [](PyObject* item) { return is_symint(item); });
+}
+
+// Whether a tensor is stored at positions given by another tensor.
+bool is_put(PyObject* key, PyObject* value) {
+  if (!is_exact_tensor(value)) return false;
+  if (!PyTuple_CheckExact(key)) return is_exact_tensor(key);
+  PyObject** items = PySequence_Fast_ITEMS(key);
+  return any_among(items, items + PyTuple_GET_SIZE(key), is_exact_tensor);
+}
+
+// tensor[n], or tensor[n] = value with a value, for a symbolic or data-dependent index n. Returns nothing, without an
+// exception, when torch handles the operator.
+PyRef at_symbol(PyObject* tensor, PyObject* given, PyObject* value) {
+  if (!is_exact_tensor(tensor) || operators_call_python()) return {};
+  const PyRef numbered = inside_transform() ? PyRef::borrow(given) : with_numbers_of_data(given);
+  PyObject* const key = numbered.get();
+  if (key == given && !holds_symbol(key) && (value == nullptr || !is_put(key, value))) return {};
+  static PyObject* const get = module_attribute("cresset._capture_patches", "get_item");
+  static PyObject* const set = module_attribute("cresset._capture_patches", "set_item");
+  const NotEvaluated own_business;
+  PyRef done = PyRef::steal(PyObject_CallFunctionObjArgs(value != nullptr ? set : get, tensor, key, value, nullptr));
+  return done.get() == Py_NotImplemented ? PyRef() : done;
+}
+
+}  // namespace
+
+// Reads a container, and nested containers of the call. read_whole() handles older containers.
+void Session::read_deep(PyObject* object, int depth) {
+  if (existed(object)) return read_whole(object);
+  if (!sums_.empty()) look_at_sum(object);
+  if (depth > 50 || !is_container(object)) return;
+  if (PyDict_Check(object)) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) read_deep(value, depth + 1);
+  } else if (PyList_Check(object) || PyTuple_Check(object)) {
+    PyObject** items = PySequence_Fast_ITEMS(object);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) read_deep(items[i], depth + 1);
+  }
+}
+
+// list += other: the operator does not inspect the list.
+static bool is_only_changed(const CressetOperator& op, PyObject* operand) {
+  const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
+  return in_place && operand == op.operands[0] && operand != op.operands[1] && PyList_CheckExact(operand);
+}
+
+// Whether the operator inspects the items of a container operand: tensor[array, 0], f"{[array]}".
+static bool looks_at_items(const CressetOperator& op, PyObject* operand) {
+  if (operand == nullptr || op.kind == CRESSET_OP_SUBSCRIPT) return operand != nullptr && operand == op.operands[1];
+  if (op.kind == CRESSET_OP_CONTAINS && operand == op.operands[0] && PyDict_CheckExact(operand))
+    return false;  // inspects only keys
+  if (op.kind == CRESSET_OP_COMPARE || op.kind == CRESSET_OP_CONTAINS || op.kind == CRESSET_OP_FORMAT) return true;
+  if (op.kind != CRESSET_OP_BINARY) return false;
+  return PyUnicode_Check(op.operands[0]) || is_tensor(op.operands[0]) || is_tensor(op.operands[1]);
+}
+
+// Operators on values, which need no guard. of_any: an operand is opaque.
+static PyRef of_scalars_and_texts(const CressetOperator& op, bool of_any) {
+  if (!of_any && (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE))
+    if (PyRef value = with_numpy_scalar(op)) return value;
+  if (PyRef text = text_of_operator(op)) return text;
+  if (PyRef value = with_plain_texts(op)) return value;
+  return of_plain_text(op);
+}
+
+namespace {
+
+// Replaces the operands by plain numbers while the operator runs.
+class PlainOperands {
+ public:
+  PlainOperands(const CressetOperator& op, InProgress& in_progress) {
+    for (size_t i = 0; i < 2; ++i)
+      if (op.operands[i] != nullptr)
+        in_progress.operands[i] = (plain_[i] = without_symbols(PyRef::borrow(op.operands[i]))).get();
+  }
+
+ private:
+  PyRef plain_[2];
+};
+
+}  // namespace
+
+// Runs an opaque operator and its callees in CPython.
+CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
+  const bool takes_item = op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER;
+  if (takes_item && PyGen_CheckExact(op.operands[0])) {
+    static PyObject* const instead = module_attribute("cresset._equivalents", "next_of_outsider");
+    if (op.kind == CRESSET_OP_ITER || !is_opaque(op.operands[0])) return CRESSET_RUN;
+    return learn(instead), *result = instead, CRESSET_INSTEAD;
+  }
+  const std::optional<Operation::Kind> kind = kind_of(op.kind);
+  if (!kind || !is_left_whole(*activation, nullptr)) return operate(activation, op, result);
+  start(activation, *kind, op.operation);
+  std::copy_n(op.operands, 2, in_progress_.operands);
+  capture_->set_location();
+  capture_->flush(kLeftWhole);
+  const PlainOperands plain(op, in_progress_);  // the segment of these numbers has ended
+  PyRef value = perform(in_progress_.kept());
+  in_progress_.end();
+  if (!value) return after_failure(activation), CRESSET_FAIL;
+  go_on_with(activation, value);
+  return *result = value.release(), CRESSET_RESULT;
+}
+
+// An operator which inspects a closed list runs between two segments. Loops and unpacking cannot, so they reopen the
+// list.
+bool Session::looks_into_grown(const CressetOperator& op) {
+  const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
+  for (PyObject* operand : op.operands) {
+    if (operand == nullptr || !has_grown(operand) || !existed(operand)) continue;
+    if (kind_of(op.kind) && !in_place && may_end_a_piece(operand)) return true;
+    if (!in_place) leave_growing(operand);
+  }
+  return false;
+}
+
+bool Session::may_end_at_pin() const { return outer_.empty() && !capture_->symbolic_numbers && !in_transform(); }
+
+// Whether items[key], or items[key] = value, of a dictionary runs C code.
+static bool is_of_c(PyObject* dict, const char* method) {
+  if (PyDict_CheckExact(dict)) return true;
+  const PyRef found = PyRef::steal(PyObject_GetAttrString((PyObject*)Py_TYPE(dict), method));
+  return !PyFunction_Check(found.get());
+}
+
+// Whether a dictionary returns a number for a missing key.
+static bool counts(PyObject* dict) {
+  static PyObject* const counter = module_attribute("collections", "Counter");
+  if (PyType_IsSubtype(Py_TYPE(dict), (PyTypeObject*)counter)) return true;
+  if (!is_defaultdict(dict)) return false;
+  const PyRef maker = checked(PyObject_GetAttrString(dict, "default_factory"));
+  return maker.get() == (PyObject*)&PyLong_Type || maker.get() == (PyObject*)&PyFloat_Type;
+}
+
+// items[n] with a symbolic n: whether n had too many different values.
+bool Session::indexes_by_any(const CressetActivation& activation, const CressetOperator& op) {
+  PyObject *const items = op.operands[0], *const index = op.operands[1];
+  const bool is_question = op.kind == CRESSET_OP_CONTAINS && (PyDict_CheckExact(items) || PyAnySet_CheckExact(items));
+  if ((op.kind != CRESSET_OP_SUBSCRIPT && !is_question) || !is_unpinned(index) || !may_end_at_pin()) return false;
+  if (is_question) {  // the number is hashed
+    if (pins_too_often(activation)) return true;
+    return note_pin(activation, index), false;
+  }
+  const bool is_dict = PyDict_Check(items) && is_of_c(items, "__getitem__");
+  if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items) && !is_dict) return false;
+  if (pins_too_often(activation)) return true;
+  const PyRef plain = without_symbols(PyRef::borrow(index));
+  const PyRef item = is_dict ? PyRef::borrow(PyDict_GetItemWithError(items, plain.get()))
+                             : PyRef::steal(PyObject_GetItem(items, plain.get()));
+  if (!item) PyErr_Clear();
+  if (item ? is_plain_result(item.get()) || is_symbolic_number(item.get()) : is_dict && counts(items))
+    note_pin(activation, index);
+  return false;
+}
+
+// n * scalar with a numpy scalar: the result is another scalar for each n, and no symbol can represent it.
+bool Session::computes_by_any(const CressetActivation& activation, const CressetOperator& op) {
+  PyObject* const number = pinned_by_numpy_scalar(op);
+  if (number == nullptr || !is_unpinned(number) || !may_end_at_pin()) return false;
+  if (pins_too_often(activation)) return true;
+  return note_pin(activation, number), false;
+}
+
+// The same for a store: history[step] = loss.
+bool Session::stores_by_any(const CressetActivation& activation, const CressetWrite& write) {
+  if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_Check(write.owner)) return false;
+  static PyObject* const ordered = module_attribute("collections", "OrderedDict");  // of hooks, with weak references
+  if (Py_IS_TYPE(write.owner, (PyTypeObject*)ordered)) return false;
+  if (!is_unpinned(write.key) || !may_end_at_pin() || !is_of_c(write.owner, "__setitem__")) return false;
+  if (pins_too_often(activation)) return true;
+  return note_pin(activation, write.key), false;
+}
+
+// Whether the dictionary is a defaultdict and only the program can decide whether it has the key, so the read may be a
+// write.
+static bool may_insert_asking(PyObject* dict, PyObject* key) {
+  return is_defaultdict(dict) && asks_program(key) && value_under(dict, key) == nullptr;
+}
+
+// Operators on tensors run here, so that the next segment begins directly behind a break.
+static bool has_operators_of_c(PyObject* object) { return is_exact_tensor(object) && !tensor_operators_replaced(); }
+
+CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
+  if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
+  if (const auto done = operate_on_arrays(activation, op, result)) return *done;
+  if (looks_into_grown(op) || indexes_by_any(*activation, op) || computes_by_any(*activation, op))
+    return operate_natively(activation, op, *kind_of(op.kind), /*foreign=*/true, result);
+  if (asks_equality(op) && !is_tensor(op.operands[0]) && is_equal_by_identity(op.operands[0]) &&
+      is_equal_by_identity(op.operands[1]))
+    note_is(op.operands[0], op.operands[1]);
+  if (PyObject* const instead = formatter_of(op)) return learn(instead), *result = instead, CRESSET_INSTEAD;
+  const bool of_any = is_opaque(op.operands[0]) || (op.operands[1] != nullptr && is_opaque(op.operands[1]));
+  if (PyRef value = of_scalars_and_texts(op, of_any)) {
+    for (PyObject* operand : op.operands)
+      if (operand != nullptr && op.kind != CRESSET_OP_SUBSCRIPT) read_deep(operand);
+    return *result = value.release(), CRESSET_RESULT;
+  }
+  if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
+  if (op.kind == CRESSET_OP_ITER && opcode_in_progress(*activation) == GET_ITER && may_end_at_pin() &&
+      !operators_call_python())
+    if (PyRef rows = rows_of(*activation, op.operands[0])) return *result = rows.release(), CRESSET_RESULT;
+  // The results depend on all items: a + b, a * 2, a | b, f"{a}".
+  if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
+    if (existed(op.operands[0]) && !is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
+    if (is_tensor(op.operands[1])) note_member(op.operands[0], op.operands[1]);
+  } else if (op.kind == CRESSET_OP_COMPARE || op.kind == CRESSET_OP_CONTAINS) {  // methods of the program compare items
+    for (PyObject* operand : op.operands)
+      if (is_container(operand)) read_deep(operand);
+  }
+  if (op.kind == CRESSET_OP_SUBSCRIPT && PyDict_Check(op.operands[0]) && existed(op.operands[0])) {
+    if (!is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
+    if (may_insert_asking(op.operands[0], op.operands[1]))
+      return operate_natively(activation, op, Operation::Kind::Subscript, /*foreign=*/true, result);
+    will_insert(op.operands[0], op.operands[1]);
+  }
+  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_FORMAT) {
+    const bool of_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);  // "%s" % (a, b)
+    for (PyObject* operand : op.operands) {
+      if (operand == nullptr || (is_only_changed(op, operand) && existed(operand))) continue;
+      if (is_container(operand)) of_text ? read_deep(operand) : read_whole(operand);
+      if (existed(operand) && viewed(operand) != nullptr) read_whole(operand);
+    }
+  }
+  const bool may_advance = op.kind == CRESSET_OP_UNPACK || op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER ||
+                           op.kind == CRESSET_OP_CONTAINS;
+  if (!outer_.empty() && may_advance && PyIter_Check(op.operands[0]))
+    no_effect_on(op.operands[0], "it advances an iterator from outside");
+  if (op.kind == CRESSET_OP_NEXT && !existed(op.operands[0]))
+    if (PyObject* instead = next_item_of(op.operands[0])) return learn(instead), *result = instead, CRESSET_INSTEAD;
+  const std::optional<Operation::Kind> kind = kind_of(op.kind);
+  if (PyObject* inside = existed(op.operands[0]) ? viewed(op.operands[0]) : nullptr) {
+    learn(inside);
+    if (op.kind != CRESSET_OP_SUBSCRIPT || !PyDict_CheckExact(inside)) return read_whole(inside), CRESSET_RUN;
+    PyObject* value = PyDict_GetItemWithError(inside, op.operands[1]);
+    if (value == nullptr) PyErr_Clear();
+    return read_key(inside, op.operands[1], value), CRESSET_RUN;
+  }
+  bool tensors = false, foreign = false, others = false;
+  for (PyObject* operand : op.operands) {
+    foreign = foreign || (looks_at_items(op, operand) && holds_foreign(operand));
+    if (operand == nullptr || is_builtin_operand(operand)) continue;
+    const bool is_number = is_symfloat(operand) || is_symint(operand);
+    tensors =
+        tensors || is_exact_tensor(operand) || is_symfloat(operand) || (op.kind == CRESSET_OP_FORMAT && is_number);
+    if (is_number || has_operators_of_c(operand)) continue;
+    others = others || !is_closed(operand);
+    foreign = foreign || (is_closed(operand) && is_closed_to_facts(operand));
+  }
+  if (others && !foreign) return CRESSET_RUN;
+  if (!kind && foreign) return refuse(std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name), CRESSET_RUN;
+  if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
+  // Operators that access containers stay with the evaluator, whose hooks report their reads and writes.
+  const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
+  const bool is_natively_done = is_exact_tensor(op.operands[0]) || is_builtin_number(op.operands[0]) ||
+                                is_symbolic_number(op.operands[0]) || is_opaque(op.operands[0]) ||
+                                is_foreign(op.operands[0]);
+  if (in_place && !is_natively_done) return CRESSET_RUN;
+  if (op.kind != CRESSET_OP_FORMAT)
+    for (PyObject* operand : op.operands)
+      if (operand != nullptr && is_container(operand)) read_deep(operand);
+  return operate_natively(activation, op, *kind, foreign, result);
+}
+
+// foreign: a graph break is necessary.
+CressetAction Session::operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
+                                        bool foreign, PyObject** result) {
+  start(activation, kind, op.operation);
+  in_progress_.operands[0] = op.operands[0];
+  in_progress_.operands[1] = op.operands[1];
+  const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
+  if (foreign) capture_->flush(std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name);
+  std::optional<PlainOperands> plain;  // other C code would treat symbols as plain objects
+  if (foreign) plain.emplace(op, in_progress_);
+  PyRef value = kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
+  if (!value && PyErr_Occurred() == nullptr) {
+    const Operation operation = in_progress_.kept();
+    std::optional<bridge::MakingText> text;
+    if (kind == Operation::Kind::Format) text.emplace();
+    const auto plainly = [&] {
+      const PlainOperands operands(op, in_progress_);
+      return perform(in_progress_.kept());
+    };
+    value = inside_transform() ? run_on_wrappers(
+                                     *capture_, [&] { return perform(operation); }, plainly)
+                               : perform(operation);
+  }
+  in_progress_.end();
+  if (!value) return after_failure(activation), CRESSET_FAIL;
+  go_on_with(activation, value);
+  *result = value.release();
+  return CRESSET_RESULT;
+}
+
+void Session::ends_inside_calls(const CressetActivation* innermost) {
+  for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
+    if (a->entered_from_c && a->caller != nullptr) in_calls_at_the_end_.push_back({a->caller, a->caller->instruction});
+}
+
+// Returns true once per call.
+bool Session::was_in_call_at_the_end(const CressetActivation* activation) {
+  const auto is_here = [&](const CallAtTheEnd& call) { return call.activation == activation; };
+  return !in_calls_at_the_end_.empty() && std::erase_if(in_calls_at_the_end_, is_here) != 0;
+}
+
+bool Session::is_in_calls_at_the_end(const CressetActivation* innermost) {
+  const auto has_come_back = [&](const CallAtTheEnd& call) {  // not all returns are reported
+    const CressetActivation* a = innermost;
+    while (a != nullptr && a != call.activation) a = a->caller;
+    return a == nullptr || a->instruction != call.instruction;
+  };
+  // The returned value may have reached C code that is running now.
+  if (std::erase_if(in_calls_at_the_end_, has_come_back) != 0) ends_inside_calls(innermost);
+  return !in_calls_at_the_end_.empty();
+}
+
+void Session::go_on_with(CressetActivation* activation, PyRef& value) {
+  if (!capture_->closed()) return;
+  if (was_in_call_at_the_end(activation)) value = without_symbols(std::move(value));
+  if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, value.get())) value = std::move(number);
+}
+
+// CPython performed the operation, which raised the pending error.
+void Session::after_failure(CressetActivation* activation) {
+  if (!capture_->closed()) return;
+  PyRef exception = PendingError().normalized();
+  maker_.go_on(activation, CRESSET_AFTER, nullptr, exception.get());
+  PyObject* type = Py_NewRef(PyExceptionInstance_Class(exception.get()));
+  PyObject* traceback = PyException_GetTraceback(exception.get());
+  PyErr_Restore(type, exception.release(), traceback);
+}
+
+// Whether a Python __next__ was evaluated.
+static bool advances_in_python(PyObject* iterator) {
+  static PyObject* const name = PyUnicode_InternFromString("__next__");
+  PyObject* next = is_heap_type(Py_TYPE(iterator)) ? _PyType_Lookup(Py_TYPE(iterator), name) : nullptr;
+  return next != nullptr && PyFunction_Check(next);
+}
+
+// Whether the operands are plain values, which can only be addresses (CressetEvalHooks::tells_all).
+static bool are_values(const CressetOperator& op) {
+  return all_among(op.operands, op.operands + 2, [](PyObject* o) {
+    return o == nullptr || o == Py_None || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) ||
+           PyUnicode_CheckExact(o);
+  });
+}
+
+// Whether the evaluator may skip later reports of the same value by this instruction in this segment. Functions of the
+// autograd graph report every object they reach.
+bool Session::is_told_for_good(PyObject* value) const {
+  return record_run_ == nullptr && open() && value != nullptr && !PyGen_CheckExact(value) && !PyCoro_CheckExact(value);
+}
+
+uint64_t Session::next_piece() {
+  static uint64_t last = 0;  // under the GIL
+  return ++last;
+}
+
+// The hook table. C++ exceptions are converted here.
+struct SessionHooks {
+  // Hooks do nothing between segments, unless `always` is set.
+  template <class F>
+  static int guarded(void* session, F&& f, bool always = false) {
+    try {
+      if (always || static_cast<Session*>(session)->open()) f(*static_cast<Session*>(session));
+      return 0;
+    } catch (const PythonError&) {
+      return -1;
+    } catch (python_error& e) {  // torch's own
+      e.restore();
+      return -1;
+    } catch (const c10::Error&) {  // from a deferred operator: raised with eager's class and message
+      torch::translate_exception_to_python(std::current_exception());
+      return -1;
+    } catch (const std::exception& e) {
+      PyErr_SetString(PyExc_RuntimeError, e.what());
+      return -1;
+    }
+  }
+
+  static int read_name(void* s, CressetActivation* a, CressetNamespace where, PyObject* mapping, PyObject* name,
+                       PyObject* value) {
+    bool for_good = false;
+    const int told = guarded(s, [&](Session& session) {
+      PyObject* globals = PyFunction_Check(a->function) ? PyFunction_GET_GLOBALS(a->function) : nullptr;
+      if (where == CRESSET_IN_MODULES) return session.read_module(mapping, name, value);
+      if (where == CRESSET_IN_LOCALS || globals == nullptr) return;
+      if (where == CRESSET_IN_GLOBALS && keeps_for_good(a->code, name)) return session.learn(value);
+      session.read_key(globals, name, where == CRESSET_IN_GLOBALS ? value : nullptr);
+      if (where == CRESSET_IN_BUILTINS && PyDict_Check(mapping)) session.read_key(mapping, name, value);
+      for_good = session.is_told_for_good(value);
+    });
+    return told == 0 && for_good ? CRESSET_READ_TOLD : told;
+  }
+  static int read_cell(void* s, CressetActivation*, PyObject* cell, int, PyObject* value) {
+    return guarded(s, [&](Session& session) {
+      session.touch(cell);
+      if (!session.existed(cell) || (!session.is_whole(cell) && session.refuse_generator(value, cell))) return;
+      session.learn(value);
+      if (session.mark_whole(cell)) session.facts_->cell(cell, value);
+    });
+  }
+  static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {
+    bool as_call = false, by_getattr = false, for_good = false;
+    const int told = guarded(s, [&](Session& session) {
+      if (read->place == CRESSET_AT_GETSET) adopt(read->value);  // x.shape
+      by_getattr = session.looks_into_opaque(*read);
+      if (by_getattr) return;
+      session.read_attribute(*read);
+      as_call = session.asks_for_data(*read);
+      for_good =
+          read->place == CRESSET_AT_MODULE && session.existed(read->owner) && session.is_told_for_good(read->value);
+    });
+    if (told == 0 && for_good) return CRESSET_READ_TOLD;
+    return told < 0 ? told : as_call ? CRESSET_READ_AS_CALL : by_getattr ? CRESSET_READ_BY_GETATTR : 0;
+  }
+  static int read_item(void* s, CressetActivation* a, PyObject* container, PyObject* key, PyObject* value) {
+    const auto told = [&](Session& session) {
+      if (session.open()) return session.read_item(container, key, value);
+      // The factory of a defaultdict ended the segment: the stored key may still be symbolic.
+      if (session.was_in_call_at_the_end(a) && is_container(container)) without_symbols(PyRef::borrow(container));
+    };
+    return guarded(s, told, /*always=*/true);
+  }
+  static int read_contents(void* s, CressetActivation*, PyObject* container) {
+    return guarded(s, [&](Session& session) {
+      if (session.is_closed_to_facts(container))
+        session.refuse(std::string("takes the items of a ") + Py_TYPE(container)->tp_name);
+      session.read_whole(container);
+    });
+  }
+  static int read_length(void* s, CressetActivation*, PyObject* container, Py_ssize_t) {
+    return guarded(s, [&](Session& session) { session.read_whole(container); });
+  }
+  static int read_iterator(void* s, CressetActivation*, PyObject* iterable, PyObject*) {
+    return guarded(s, [&](Session& session) {
+      if (PyIter_Check(iterable)) session.no_effect_on(iterable, "it advances an iterator from outside");
+      session.read_whole(iterable);
+    });
+  }
+  static int read_contains(void* s, CressetActivation*, PyObject* container, PyObject* item, int found) {
+    return guarded(s, [&](Session& session) { session.read_contains(container, item, found != 0); });
+  }
+  static int read_is(void* s, CressetActivation*, PyObject* left, PyObject* right, int) {
+    if (left == Py_None || right == Py_None) return 0;
+    return guarded(s, [&](Session& session) { session.note_is(left, right); });
+  }
+  static int read_default(void* s, CressetActivation*, PyObject* function, Py_ssize_t, PyObject* keyword,
+                          PyObject* value) {
+    return guarded(s, [&](Session& session) {
+      if (session.existed(function)) session.learn_default(function, keyword, value);
+    });
+  }
+  // Whether the write fills a cache of torch, which later calls do not repeat.
+  static bool is_torchs_own(const CressetActivation& a, const CressetWrite& write) {
+    return write.kind == CRESSET_WRITE_GLOBAL && keeps_for_good(a.code, write.key);
+  }
+  static int before_write(void* s, CressetActivation* a, const CressetWrite* write) {
+    bool done = false, as_call = false;
+    if (is_torchs_own(*a, *write)) return 0;
+    const int told = guarded(s, [&](Session& session) {
+      const bool is_stored = write->kind == CRESSET_WRITE_ITEM && write->value != nullptr;
+      as_call = session.stores_by_any(*a, *write) || (is_stored && is_left_whole(*a, nullptr)) ||
+                session.before_write(*write);
+      if (as_call) return;
+      if (!is_stored) return;
+      done = static_cast<bool>(at_symbol(write->owner, write->key, write->value));
+      if (!done && PyErr_Occurred() != nullptr) throw PythonError{};
+    });
+    return told < 0 ? told : as_call ? CRESSET_WRITE_AS_CALL : done;
+  }
+  static int after_write(void* s, CressetActivation* a, const CressetWrite* write) {
+    if (is_torchs_own(*a, *write)) return 0;
+    const auto told = [&](Session& session) {
+      if (session.open()) return session.after_write(*write);
+      // The key's hash or comparison ended the segment: the value, taken before, may still be symbolic.
+      if (session.was_in_call_at_the_end(a) && is_container(write->owner)) without_symbols(PyRef::borrow(write->owner));
+    };
+    return guarded(s, told, /*always=*/true);
+  }
+  static CressetAction before_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result) {
+    CressetAction action = CRESSET_RUN;
+    const int done = guarded(s, [&](Session& session) {
+      adopt_arguments(*call);
+      action = session.before_call(activation, *call, result);
+      if (action == CRESSET_RESULT) adopt(*result);
+    });
+    return done < 0 ? CRESSET_FAIL : action;
+  }
+  static int after_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result,
+                        PyObject* exception) {
+    return guarded(
+        s,
+        [&](Session& session) {
+          adopt(*result);
+          session.after_call(activation, *call, result, exception);
+        },
+        /*always=*/true);
+  }
+  static int same(void* s, CressetActivation*, PyObject* left, PyObject* right) {
+    const auto may_be = [](PyObject* object) { return is_symint(object) || is_symbool(object) || is_text(object); };
+    if (left == right || (!may_be(left) && !may_be(right))) return CRESSET_TRUTH_RUN;
+    int answer = CRESSET_TRUTH_RUN;
+    const int done = guarded(s, [&](Session& session) { answer = session.same(left, right); });
+    return done < 0 ? done : answer;
+  }
+  static int truth(void* s, CressetActivation* activation, PyObject* value) {
+    int answer = CRESSET_TRUTH_RUN;
+    const int done = guarded(s, [&](Session& session) { answer = session.truth(activation, adopt(value)); });
+    return done < 0 ? done : answer;
+  }
+  static CressetAction before_operator(void* s, CressetActivation* activation, const CressetOperator* op,
+                                       PyObject** result) {
+    CressetAction action = CRESSET_RUN;
+    if (op->kind == CRESSET_OP_ITER) note_rows(op->operands[0]);
+    const int done = guarded(s, [&](Session& session) {
+      adopt_operands(*op);
+      if (op->kind == CRESSET_OP_SUBSCRIPT && PyDict_CheckExact(op->operands[0]) && !is_symint(op->operands[1]))
+        return session.existed(op->operands[0]) ? session.learn_keys(op->operands[0]) : void();
+      const bool asks_for_addresses = !session.addresses_.empty();
+      if (asks_for_addresses) session.use_addresses(*op);
+      if (!asks_for_addresses || !are_values(*op)) action = session.operate_whole(activation, *op, result);
+      if (action == CRESSET_RESULT) adopt(*result);
+    });
+    return done < 0 ? CRESSET_FAIL : action;
+  }
+  static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject* value) {
+    return guarded(s, [&](Session& session) {
+      adopt(value);
+      if (session.existed(iterator) && !advances_in_python(iterator) && !session.is_opaque(iterator))
+        session.refuse("advances an iterator that was there before");
+    });
+  }
+  // int(x), x[i] and similar operations accept only plain numbers from __int__ and __index__.
+  static PyObject* return_to_c(void*, CressetActivation* activation, PyObject* value) {
+    if (is_text(value)) return PyObject_Str(value);  // repr(x) and similar functions accept only a str
+    if (!is_symbolic_number(value)) return Py_NewRef(value);
+    const auto truth = [&]() -> PyObject* {
+      const int answer = PyObject_IsTrue(value);
+      return answer < 0 ? nullptr : PyBool_FromLong(answer);
+    };
+    if (activation->continuation == CRESSET_THEN_BRANCH) return truth();
+    const std::string_view name = utf8(activation->code->co_name);
+    if (name == "__float__" || name == "__complex__") return PyNumber_Float(value);
+    if (name == "__bool__") return truth();
+    if (name == "__int__" || name == "__index__" || name == "__len__" || name == "__hash__" ||
+        name == "__length_hint__")
+      return PyNumber_Index(value);
+    return Py_NewRef(value);
+  }
+  static CressetAction enter_frame(void* s, CressetActivation* activation) {
+    CressetAction action = CRESSET_RUN;
+    if (activation->instruction < 0) note_frame(*activation);
+    const auto enter = [&](Session& session) { action = session.enter(*activation); };
+    return guarded(s, enter, /*always=*/true) < 0 ? CRESSET_FAIL : action;
+  }
+  static void unseen(void* s) {
+    const SetAside pending;
+    static_cast<Session*>(s)->unseen();
+  }
+};
+
+void Session::learn_function(PyObject* function) {
+  learn(function);
+  if (!PyMethod_Check(function)) return;
+  learn(PyMethod_GET_SELF(function));
+  learn(PyMethod_GET_FUNCTION(function));
+}
+
+PyRef Session::call(PyObject* function, PyObject* args, PyObject* kwargs) {
+  learn_function(function);
+  if (PyMethod_Check(function)) {
+    facts_->name(PyMethod_GET_SELF(function), "self");
+  }
+  return watched([&] { return PyRef::steal(cresset_eval_call(function, args, kwargs)); });
+}
+
+PyRef Session::resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception) {
+  outermost_frames_ = 1;
+  return watched([&] { return frontend::resume(place, std::move(contents), value, exception, /*natively=*/false); });
+}
+
+namespace {
+thread_local Session* current_session = nullptr;
+}
+Session* Session::current() { return current_session; }
+Session* Session::exchange_current(Session* other) { return std::exchange(current_session, other); }
+
+PyRef Session::watched(const std::function<PyRef()>& run) {
+  static auto* const symint = symint_class();
+  CressetEvalHooks hooks{};
+  CressetEvalHooks* const hooks_around = std::exchange(hooks_, &hooks);
+  hooks.session = this;
+  hooks.tells_all = addresses_.empty() ? 0 : 1;
+  hooks.told = next_piece();
+  hooks.read_name = &SessionHooks::read_name;
+  hooks.read_cell = &SessionHooks::read_cell;
+  hooks.read_attribute = &SessionHooks::read_attribute;
+  hooks.read_item = &SessionHooks::read_item;
+  hooks.read_contents = &SessionHooks::read_contents;
+  hooks.read_length = &SessionHooks::read_length;
+  hooks.read_iterator = &SessionHooks::read_iterator;
+  hooks.read_contains = &SessionHooks::read_contains;
+  hooks.read_is = &SessionHooks::read_is;
+  hooks.read_default = &SessionHooks::read_default;
+  hooks.read_next = &SessionHooks::read_next;
+  hooks.before_write = &SessionHooks::before_write;
+  hooks.after_write = &SessionHooks::after_write;
+  hooks.truth = &SessionHooks::truth;
+  hooks.same = &SessionHooks::same;
+  hooks.before_operator = &SessionHooks::before_operator;
+  hooks.before_call = &SessionHooks::before_call;
+  hooks.after_call = &SessionHooks::after_call;
+  hooks.return_to_c = &SessionHooks::return_to_c;
+  hooks.unseen = &SessionHooks::unseen;
+  hooks.enter_frame = &SessionHooks::enter_frame;
+  cresset_symint_type = symint;
+  if (cresset_eval_begin(&hooks) < 0) throw PythonError{};
+  Session* const around = std::exchange(current_session, this);
+  PyRef result = run();
+  current_session = around;
+  hooks_ = hooks_around;
+  cresset_eval_end();
+  return result;
+}
+
+}  // namespace cresset::frontend
