@@ -8,8 +8,8 @@
 #include "bridge/aten/dtypes.h"
 #include "bridge/capture/arguments.h"
 #include "bridge/capture/control_flow.h"
+#include "bridge/executor/assumption_failed.h"
 #include "bridge/executor/data_guard.h"
-#include "bridge/guarded_program/guarded_program.h"
 #include "bridge/symbolic/sym_node.h"
 
 namespace cresset::bridge {

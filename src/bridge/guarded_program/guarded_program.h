@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bridge/capture/capture.h"
+#include "bridge/executor/assumption_failed.h"
 #include "bridge/executor/constant_marks.h"
 #include "bridge/executor/data_guard.h"
 #include "bridge/executor/executor.h"
@@ -26,13 +27,6 @@ namespace cresset::bridge {
 class FrozenWeights;
 class GradientProgram;
 class StagedProgram;  // staged_program.h needs torch's dispatcher: few files include it
-
-// Run-time data contradicts an assumption of the capture. Nothing has been written yet. Eager mode runs the call and
-// raises its own errors.
-class AssumptionFailed : public c10::Error {
- public:
-  using c10::Error::Error;
-};
 
 // The guards on a single tensor, without relations between sizes.
 struct TensorGuard {
