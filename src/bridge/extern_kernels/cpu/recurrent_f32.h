@@ -4,9 +4,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "bridge/decompositions/recurrent_steps.h"
+#include "ops/recurrent.h"
 
 namespace cresset::bridge {
+
+using ops::RecurrentKind;
 
 // Tensors except `gates` are contiguous, absent tensors are undefined; `out` and `kept` are written.
 void run_f32(const at::Tensor& gates, const at::Tensor& state, const at::Tensor& cell, const at::Tensor& weight,
