@@ -12,8 +12,8 @@
 #include "bridge/aten/empty_strides.h"
 #include "bridge/device/cpu/thread_pool.h"
 #include "bridge/executor/executor_context.h"
+#include "bridge/executor/extern_kernel.h"
 #include "bridge/executor/frozen_weights.h"
-#include "bridge/extern_kernels/extern_call.h"
 
 namespace cresset::bridge {
 

@@ -15,7 +15,7 @@
 #include "bridge/device/cpu/thread_pool.h"
 #include "bridge/executor/executor.h"
 #include "bridge/executor/executor_context.h"
-#include "bridge/extern_kernels/extern_call.h"
+#include "bridge/executor/extern_kernel.h"
 
 namespace cresset::bridge {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bridge/executor/executor_context.h"
+#include "bridge/executor/extern_kernel.h"
 #include "runtime/program.h"
 
 namespace cresset::bridge {
@@ -29,18 +29,8 @@ struct AtenOp {
 // Converts an argument without tensors to the type in the schema.
 c10::IValue to_ivalue(const runtime::ExternArg& arg, const c10::Type& type, const BoundContext& context);
 
-class ExternKernel {
- public:
-  virtual ~ExternKernel() = default;
-  // Runs the call on the context's current tensors and stores the results in the context.
-  virtual void run(BoundContext& context) = 0;
-};
-
 // Called after the results are stored: planned memory is reused, so no other owner may remain.
 void check_places(const PlaceResults& placed, std::string_view op);
-
-// Prepares a call: the specialized form of the operator if there is one, else its boxed call.
-std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, const BoundContext& context);
 
 // The specialized forms. They return nullptr for a call which they do not cover.
 std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, const BoundContext& context);
