@@ -13,8 +13,8 @@
 #include "bridge/aten/op_schema.h"
 #include "bridge/autograd/recorded_forward.h"
 #include "bridge/capture/control_flow.h"
+#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
-#include "bridge/executor/data_guard.h"
 #include "sym/eval.h"
 
 namespace cresset::bridge {

@@ -360,17 +360,6 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
 
 std::vector<Backward::Place> GradientProgram::written() const { return written_roots(*backward_); }
 
-void write_live(const at::Tensor& tensor, const at::Tensor& value, bool unseen) {
-  const at::NoGradGuard no_grad;
-  (unseen ? tensor.variable_data() : tensor).copy_(value);
-}
-
-const at::Tensor& tensor_at(const Backward::Place& place, c10::ArrayRef<at::Tensor> inputs,
-                            const std::vector<at::Tensor>& constants, const std::vector<at::Tensor>& results) {
-  if (place.home == OutputSpec::Kind::Input) return inputs[place.position];
-  return (place.home == OutputSpec::Kind::Constant ? constants : results)[place.position];
-}
-
 std::vector<Backward::Place> written_roots(const Backward& backward) {
   std::vector<Backward::Place> out;
   for (const Backward::Place& root : backward.roots)

@@ -14,7 +14,7 @@
 #include "bridge/autograd/leaf_groups.h"
 #include "bridge/autograd/leaf_order.h"
 #include "bridge/capture/control_flow.h"
-#include "bridge/executor/staged_program.h"
+#include "bridge/capture/dead_data_calls.h"
 #include "bridge/symbolic/size_oblivious.h"
 
 namespace cresset::bridge {
@@ -22,12 +22,6 @@ namespace {
 
 using torch::autograd::Edge;
 using torch::autograd::Node;
-
-// Compares by name, because libtorch_python does not export the classes.
-template <class T>
-bool is_class(const T& object, std::string_view mangled) {
-  return std::string_view(typeid(object).name()).find(mangled) != std::string_view::npos;
-}
 
 // The kinds of hooks at a node: Python functions, or others.
 struct Hooks {
@@ -144,13 +138,6 @@ class Unkept {
 };
 
 }  // namespace
-
-bool is_python_function(const Node& node) { return is_class(node, "8autograd6PyNode"); }
-
-const void* gradient_node(const at::Tensor& tensor) {
-  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
-  return meta != nullptr ? meta->grad_fn_.get() : nullptr;
-}
 
 // The caller's tensors, and the edges at which their autograd graph ends.
 struct Capture::Leaves {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bridge/autograd/saved_tensor_use.h"
+#include "bridge/capture/autograd_state.h"
 #include "bridge/capture/capture.h"
 #include "bridge/executor/executor.h"
 #include "bridge/executor/result_views.h"
@@ -30,15 +31,6 @@ namespace cresset::bridge {
 class StagedProgram;    // staged_program.h
 class PartialPrograms;  // partial_gradients.h
 class RecordedPass;     // double_backward.h
-
-int open_regions_of_autocast();  // of this thread
-bool has_tangent(const at::Tensor& tensor);
-
-// Whether the node belongs to a torch.autograd.Function or runs its backward.
-bool is_python_function(const torch::autograd::Node& node);
-
-// The node of which the tensor is a result; nullptr for leaves.
-const void* gradient_node(const at::Tensor& tensor);
 
 // Sizes and strides in which a backward program expects the gradient of a result.
 struct TangentLayout {
@@ -50,13 +42,6 @@ struct TangentLayout {
 // Roots which several results share. Gives for each root its position among the program's outputs when several results
 // are views of this output; nullopt when the result itself is the root.
 std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, const std::vector<OutputSpec>& results);
-
-// The tensor at this place in a call with these tensors.
-const at::Tensor& tensor_at(const Backward::Place& place, c10::ArrayRef<at::Tensor> inputs,
-                            const std::vector<at::Tensor>& constants, const std::vector<at::Tensor>& results);
-
-// Performs a write of a backward pass. unseen: autograd is not informed.
-void write_live(const at::Tensor& tensor, const at::Tensor& value, bool unseen);
 
 // The roots which are tensors of the caller.
 std::vector<Backward::Place> written_roots(const Backward& backward);

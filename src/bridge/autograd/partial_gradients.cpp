@@ -7,13 +7,6 @@
 
 namespace cresset::bridge {
 
-std::vector<bool> which_are_given(const std::vector<at::Tensor>& tensors, size_t count) {
-  std::vector<bool> given;
-  for (size_t i = 0; i < count; ++i) given.push_back(tensors[i].defined());
-  if (std::find(given.begin(), given.end(), false) == given.end()) given.clear();
-  return given;
-}
-
 std::vector<at::Tensor> PartialProgram::run(std::vector<at::Tensor> inputs, const std::vector<int64_t>& symbols) const {
   std::vector<at::Tensor> taken;
   for (size_t i = 0; i < inputs.size(); ++i)

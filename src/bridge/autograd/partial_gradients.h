@@ -16,9 +16,6 @@
 
 namespace cresset::bridge {
 
-// Which of the first `count` tensors are defined. Empty when all are.
-std::vector<bool> which_are_given(const std::vector<at::Tensor>& tensors, size_t count);
-
 struct PartialProgram {
   Executable program;
   std::vector<bool> given, absent;  // inputs which the program takes; outputs which it lacks

@@ -15,9 +15,9 @@
 #include "bridge/aten/node_ptr.h"
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/arguments.h"
+#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/decompositions/recurrent_gradients.h"
-#include "bridge/executor/data_guard.h"
 
 namespace cresset::bridge {
 

@@ -12,13 +12,13 @@
 #include "bridge/aten/autograd_history.h"
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/op_schema.h"
-#include "bridge/autograd/gradients.h"
+#include "bridge/capture/autograd_state.h"
 #include "bridge/capture/data_dependent_errors.h"
+#include "bridge/capture/data_dependent_ops.h"
 #include "bridge/capture/dtype_support.h"
 #include "bridge/capture/input_scalars.h"
 #include "bridge/capture/masked_assignment.h"
 #include "bridge/capture/meta_shape_rule.h"
-#include "bridge/executor/staged_program.h"
 #include "bridge/symbolic/sym_node.h"
 #include "bridge/symbolic/tensor_geometry.h"
 #include "graph/text.h"
@@ -58,16 +58,6 @@ static void follow_inference_mode(c10::impl::LocalDispatchKeySet& keys) {
   constexpr c10::DispatchKey kInPlace = c10::DispatchKey::ADInplaceOrView;
   keys.included_ = on ? keys.included_.remove(kInPlace) : keys.included_.add(kInPlace);
   keys.excluded_ = on ? keys.excluded_ | c10::autograd_dispatch_keyset : keys.excluded_ - c10::autograd_dispatch_keyset;
-}
-
-bool has_tangent(const at::Tensor& tensor) {
-  return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr && tensor._fw_grad(/*level=*/0).defined();
-}
-
-int open_regions_of_autocast() {
-  const int inside = at::autocast::increment_nesting();
-  at::autocast::decrement_nesting();
-  return inside - 1;
 }
 
 Capture::Scope::Scope(Capture& capture)

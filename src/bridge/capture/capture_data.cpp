@@ -1,10 +1,10 @@
 // Capture of operators with data-dependent result sizes.
 #include "bridge/capture/capture.h"
+#include "bridge/capture/data_dependent_ops.h"
 #include "bridge/capture/input_proxy.h"
 #include "bridge/capture/input_scalars.h"
 #include "bridge/capture/masked_assignment.h"
 #include "bridge/capture/size_tensors.h"
-#include "bridge/executor/staged_program.h"
 #include "bridge/symbolic/sym_node.h"
 #include "ops/op_def.h"
 

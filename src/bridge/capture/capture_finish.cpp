@@ -3,7 +3,7 @@
 
 #include "bridge/aten/autograd_history.h"
 #include "bridge/aten/dtypes.h"
-#include "bridge/autograd/gradients.h"
+#include "bridge/capture/autograd_state.h"
 #include "bridge/capture/capture.h"
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/data_dependent_errors.h"

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "bridge/aten/extent.h"
-#include "bridge/autograd/autograd_record.h"
+#include "bridge/capture/autograd_notes.h"
 #include "bridge/capture/capture_costs.h"
 #include "bridge/symbolic/derived_integers.h"
 #include "bridge/symbolic/float_guard.h"
+#include "bridge/symbolic/view_or_copy.h"
 #include "graph/graph.h"
 #include "runtime/program.h"
 
@@ -36,16 +37,8 @@ struct InputLayout {
   bool exact = false;          // dimensions of one element also have the strides which follow from sizes
 };
 
-// The layout of a copied value, where eager mode may return a view of `source` at sizes of 0 and 1 (view_or_copy.h).
-struct ViewChoice {
-  graph::ValueId source;
-  bool any_view = false;  // a view whenever strides allow it (reshape); else only if the source has this format,
-  c10::MemoryFormat format = c10::MemoryFormat::Contiguous;
-  bool as_suggested = false;  // or if the source's strides suggest the format (to)
-
-  // Whether eager mode returns a source of this layout unchanged.
-  bool gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) const;
-};
+// Whether eager mode returns a source of this layout unchanged.
+bool gives_source(const ViewChoice& choice, c10::IntArrayRef sizes, c10::IntArrayRef strides);
 
 // Layouts of values beyond the strides in their nodes (visible_strides.h).
 struct LayoutNotes {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/capture/input_proxy.h"
-#include "bridge/executor/data_guard.h"
 #include "sym/eval.h"
 
 namespace cresset::bridge {

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "bridge/aten/dtypes.h"
+#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/capture/rng_state.h"
-#include "bridge/executor/data_guard.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {

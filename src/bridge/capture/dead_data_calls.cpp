@@ -1,10 +1,10 @@
-// Removal of calls with data-dependent sizes whose results and sizes are not used.
+#include "bridge/capture/dead_data_calls.h"
+
 #include <algorithm>
 #include <unordered_set>
 
 #include "bridge/capture/data_dependent_errors.h"
-#include "bridge/executor/data_guard.h"
-#include "bridge/executor/staged_program.h"
+#include "bridge/capture/graph_cut.h"
 
 namespace cresset::bridge {
 namespace {

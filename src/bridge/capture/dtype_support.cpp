@@ -13,9 +13,9 @@
 
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/op_schema.h"
+#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/capture/rng_state.h"
-#include "bridge/executor/data_guard.h"
 #include "bridge/symbolic/sym_node.h"
 
 namespace cresset::bridge {

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "bridge/aten/dtypes.h"
+#include "bridge/aten/memory_view.h"
 #include "bridge/aten/op_schema.h"
-#include "bridge/autograd/gradients.h"
-#include "bridge/autograd/partial_gradients.h"
 #include "bridge/capture/arguments.h"
+#include "bridge/capture/autograd_state.h"
 #include "bridge/capture/control_flow.h"
-#include "bridge/executor/data_guard.h"
-#include "bridge/executor/result_views.h"
-#include "bridge/executor/staged_program.h"
+#include "bridge/capture/data_dependent_ops.h"
+#include "bridge/capture/graph_cut.h"
 #include "ops/effects.h"
 #include "passes/absent_tangents.h"
 

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "bridge/executor/data_guard.h"
+#include "bridge/capture/graph_cut.h"
 #include "ops/elementwise.h"
 
 namespace cresset::bridge {

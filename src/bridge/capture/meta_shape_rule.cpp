@@ -8,9 +8,9 @@
 
 #include "bridge/aten/dtypes.h"
 #include "bridge/capture/arguments.h"
+#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/python_meta.h"
 #include "bridge/capture/rng_state.h"
-#include "bridge/executor/data_guard.h"
 #include "bridge/symbolic/shape_extrapolation.h"
 #include "bridge/symbolic/sym_node.h"
 

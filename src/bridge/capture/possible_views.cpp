@@ -38,7 +38,7 @@ bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, co
   if (storage.home != OutputSpec::Kind::Input || result.scalar_type() != self.scalar_type()) return false;
   const at::Tensor& real = real_inputs_[storage.position];
   const ViewChoice made = choice.choice({});
-  if (!made.gives_source(real.sizes(), real.strides())) return false;
+  if (!gives_source(made, real.sizes(), real.strides())) return false;
   const auto why = [] { return current_reason(); };
   if (!made.as_suggested)
     return geometry::decide_format(env(), trace->type().sizes, trace->type().strides, made.format, why);
@@ -127,10 +127,10 @@ std::optional<std::vector<int64_t>> Capture::pinned(const std::vector<sym::ExprI
   return out;
 }
 
-bool ViewChoice::gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) const {
+bool gives_source(const ViewChoice& choice, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   const Capture::StepAside aside;
   const at::Tensor source(at::detail::empty_strided_meta(sizes, strides, at::kFloat));
-  return as_suggested ? source.suggest_memory_format() == format : source.is_contiguous(format);
+  return choice.as_suggested ? source.suggest_memory_format() == choice.format : source.is_contiguous(choice.format);
 }
 
 // A result whose memory reveals whether it is a view. If sizes of 0 and 1 decide this, the result follows eager mode,
@@ -146,7 +146,7 @@ std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unor
   if (!sizes || !strides || !copy_sizes || !copy_strides || !own_strides || !start || !own_start) return std::nullopt;
   if (possible_view(view->source) != nullptr) return std::nullopt;
   const bool is_source = !view->choice.any_view;
-  if (is_source && !view->choice.gives_source(*sizes, *strides)) return std::nullopt;
+  if (is_source && !gives_source(view->choice, *sizes, *strides)) return std::nullopt;
   std::optional<std::vector<int64_t>> there = strides;
   if (!is_source) there = at::detail::computeStride(*sizes, *strides, *copy_sizes);
   if (!there) return std::nullopt;

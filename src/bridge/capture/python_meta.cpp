@@ -9,7 +9,7 @@
 
 #include "bridge/aten/dtypes.h"
 #include "bridge/capture/arguments.h"
-#include "bridge/executor/data_guard.h"
+#include "bridge/capture/graph_cut.h"
 #include "ops/pointwise_types.h"
 
 namespace cresset::bridge {

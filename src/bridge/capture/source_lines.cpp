@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "bridge/autograd/gradients.h"
+#include "bridge/capture/autograd_state.h"
 
 namespace cresset::bridge {
 

@@ -31,6 +31,7 @@
 
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/capture.h"
+#include "bridge/capture/eager_call.h"
 #include "bridge/capture/trace_tensor.h"
 #include "bridge/decompositions/broadcasting.h"
 #include "bridge/decompositions/losses.h"
@@ -38,7 +39,6 @@
 #include "bridge/decompositions/norms.h"
 #include "bridge/decompositions/recurrent_layers.h"
 #include "bridge/decompositions/signals.h"
-#include "bridge/dispatch/eager_call.h"
 #include "bridge/symbolic/size_oblivious.h"
 #include "bridge/symbolic/sym_node.h"
 #include "bridge/symbolic/view_or_copy.h"

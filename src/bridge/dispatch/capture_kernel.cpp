@@ -10,6 +10,7 @@
 
 #include "bridge/aten/overloads.h"
 #include "bridge/capture/capture.h"
+#include "bridge/capture/eager_call.h"
 #include "bridge/capture/rng_state.h"
 #include "bridge/decompositions/composites.h"
 #include "bridge/decompositions/derivative_formulas.h"
@@ -17,7 +18,6 @@
 #include "bridge/decompositions/recurrent_layers.h"
 #include "bridge/decompositions/recurrent_steps.h"
 #include "bridge/dispatch/capture_call.h"
-#include "bridge/dispatch/eager_call.h"
 #include "bridge/dispatch/other_layouts.h"
 #include "bridge/symbolic/sym_node.h"
 #include "ops/op_def.h"

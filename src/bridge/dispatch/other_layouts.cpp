@@ -2,7 +2,7 @@
 
 #include <torch/library.h>
 
-#include "bridge/dispatch/eager_call.h"
+#include "bridge/capture/eager_call.h"
 
 namespace cresset::bridge {
 namespace {

@@ -32,10 +32,4 @@ class DataGuard {
   std::string location_;
 };
 
-bool is_random(graph::OpId op);
-
-// Reduces the graph to a single output. The result must not draw random numbers, because a second evaluation would draw
-// twice.
-std::unique_ptr<graph::Graph> cut_to(const graph::Graph& graph, graph::ValueId value);
-
 }  // namespace cresset::bridge

@@ -12,11 +12,6 @@
 
 namespace cresset::bridge {
 
-// A view of the memory which starts at `base`: `offset` counts from the base's first element, in elements of `dtype`.
-// Autograd and version counters treat it as a view even for a different dtype.
-at::Tensor view_of_memory(const at::Tensor& base, c10::ScalarType dtype, c10::IntArrayRef sizes,
-                          c10::IntArrayRef strides, int64_t offset);
-
 class ResultViews {
  public:
   ResultViews() = default;

@@ -22,32 +22,6 @@
 
 namespace cresset::bridge {
 
-// Whether the operator has data-dependent result sizes which stages support.
-bool makes_data_dependent_sizes(graph::OpId op);
-// Types of the operator's results, with fresh unbacked symbols. `fresh` receives (result, dimension) for each symbol.
-// Aborts the capture for an unsupported kind of argument.
-std::vector<graph::TensorType> data_dependent_types(graph::Graph& graph, graph::OpId op,
-                                                    const std::vector<graph::Arg>& args,
-                                                    std::vector<std::pair<uint32_t, uint32_t>>& fresh);
-
-// Whether the call reads the elements of its argument, which then are its `made` inputs.
-bool reads_elements(const DataDependentCall& call);
-int64_t element(const at::Tensor& tensor, uint32_t which);
-
-// Calls the operator with arguments from `tensor` and `integer`. The results have the layouts promised by their types.
-std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const std::vector<graph::Arg>& args,
-                                            const std::function<at::Tensor(graph::ValueId)>& tensor,
-                                            const std::function<int64_t(sym::ExprId)>& integer);
-
-// Removes calls without users: no value, size or number of theirs is needed, and `kept` mentions none. Nodes which only
-// fed these calls go too.
-void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& calls,
-                       const std::vector<SymbolBinding>& symbols, size_t real_inputs, std::vector<sym::ExprId> kept);
-
-// The same for a subgraph: removes nodes and calls which its outputs and `kept` do not need.
-void drop_unused(graph::Graph& graph, GraphPart& part, const std::vector<SymbolBinding>& symbols,
-                 const std::vector<sym::ExprId>& kept);
-
 class StagedProgram {
  public:
   // Cuts and compiles the graph. `slots`: index of each symbol's value in the array passed to run().

@@ -322,7 +322,7 @@ std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10:
     const auto view = at::detail::computeStride(had, lay, sizes);
     return view ? std::vector<int64_t>(view->begin(), view->end()) : std::move(copied);
   }
-  return choice.gives_source(had, lay) ? lay.vec() : std::move(copied);
+  return gives_source(choice, had, lay) ? lay.vec() : std::move(copied);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "bridge/aten/autograd_history.h"
 #include "bridge/autograd/gradients.h"
 #include "bridge/capture/control_flow.h"
+#include "bridge/capture/dead_data_calls.h"
 #include "bridge/executor/frozen_weights.h"
 #include "bridge/executor/staged_program.h"
 #include "ops/op_def.h"

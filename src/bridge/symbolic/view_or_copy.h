@@ -4,12 +4,22 @@
 // a result exposes the memory.
 #pragma once
 
+#include <c10/core/MemoryFormat.h>
+
 #include <utility>
 #include <vector>
 
-#include "bridge/capture/captured.h"
+#include "graph/graph.h"
 
 namespace cresset::bridge {
+
+// The layout of a copied value, where eager mode may return a view of `source` at sizes of 0 and 1.
+struct ViewChoice {
+  graph::ValueId source;
+  bool any_view = false;  // a view whenever strides allow it (reshape); else only if the source has this format,
+  c10::MemoryFormat format = c10::MemoryFormat::Contiguous;
+  bool as_suggested = false;  // or if the source's strides suggest the format (to)
+};
 
 // RAII: alive while an operator of this kind runs.
 class ViewOrCopy {

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "bridge/autograd/gradients.h"
-#include "bridge/dispatch/eager_call.h"
+#include "bridge/capture/eager_call.h"
 #include "frontend/cpython/errors.h"
 #include "frontend/cpython/gc_pause.h"
 #include "frontend/cpython/py_objects.h"

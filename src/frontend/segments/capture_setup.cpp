@@ -7,8 +7,8 @@
 #include <chrono>
 
 #include "bridge/autograd/leaf_groups.h"
+#include "bridge/capture/eager_call.h"
 #include "bridge/dispatch/capture_kernel.h"
-#include "bridge/dispatch/eager_call.h"
 #include "bridge/symbolic/symbolic_float.h"
 #include "frontend/api/compiled_function.h"
 #include "frontend/cpython/py_objects.h"

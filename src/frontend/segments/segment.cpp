@@ -7,10 +7,9 @@
 
 #include "base/log.h"
 #include "bridge/aten/autograd_history.h"
+#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/meta_shape_rule.h"
 #include "bridge/capture/rng_state.h"
-#include "bridge/executor/data_guard.h"
-#include "bridge/executor/staged_program.h"
 #include "bridge/symbolic/sym_node.h"
 #include "frontend/cpython/errors.h"
 #include "frontend/cpython/py_objects.h"

@@ -1,4 +1,4 @@
-#include "bridge/dispatch/eager_call.h"
+#include "bridge/capture/eager_call.h"
 
 #include <ATen/ScalarOps.h>
 
