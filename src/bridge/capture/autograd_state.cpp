@@ -10,8 +10,6 @@
 
 namespace cresset::bridge {
 
-using torch::autograd::Node;
-
 bool has_tangent(const at::Tensor& tensor) {
   return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr && tensor._fw_grad(/*level=*/0).defined();
 }
@@ -22,7 +20,7 @@ int open_regions_of_autocast() {
   return inside - 1;
 }
 
-bool is_python_function(const Node& node) { return is_class(node, "8autograd6PyNode"); }
+bool is_python_function(const torch::autograd::Node& node) { return is_class(node, "8autograd6PyNode"); }
 
 const void* gradient_node(const at::Tensor& tensor) {
   const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);

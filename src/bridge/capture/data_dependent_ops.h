@@ -1,5 +1,5 @@
-// Operators whose result sizes depend on data, and reads of single elements: the shapes of their results in a graph, and
-// their calls at run time.
+// Operators whose result sizes depend on data, and reads of single elements: the shapes of their results in a graph,
+// and their calls at run time.
 #pragma once
 
 #include <ATen/core/Tensor.h>

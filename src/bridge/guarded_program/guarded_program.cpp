@@ -11,6 +11,7 @@
 #include "bridge/autograd/gradients.h"
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/dead_data_calls.h"
+#include "bridge/capture/graph_cut.h"
 #include "bridge/executor/frozen_weights.h"
 #include "bridge/executor/staged_program.h"
 #include "ops/op_def.h"

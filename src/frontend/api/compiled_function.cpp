@@ -471,6 +471,10 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
   return make_successor(options_, from, state, args, kwargs, /*numbers=*/true);
 }
 
+std::shared_ptr<void> CompiledFunction::begin_native_rest() {
+  return std::make_shared<NativeRest>(*this, /*of_capture=*/true);
+}
+
 CaptureRequest CompiledFunction::request(const ModuleGuards& names, bridge::CaptureTurn& turn) {
   return {function_.get(),   name(),   options_, profile_.get(),
           TorchState::now(), names,    points_,  inference_apart_,

@@ -14,33 +14,20 @@
 #include "frontend/cpython/stats.h"
 #include "frontend/feedback/eager_fallback_timing.h"
 #include "frontend/feedback/feedback.h"
-#include "frontend/feedback/size_loops.h"
 #include "frontend/guards/shape_profile.h"
+#include "frontend/segments/call_owner.h"
 #include "frontend/segments/write_lock.h"
 #include "frontend/variants/cache_entry.h"
+#include "frontend/variants/compile_options.h"
 #include "frontend/variants/limits.h"
+#include "frontend/variants/size_loops.h"
 
 namespace cresset::frontend {
-
-struct CompileOptions {
-  bool dynamic = true;
-  bool auto_dynamic =
-      false;  // static at first; automatic dynamic sizes once they varied (frontend/guards/shape_profile.h)
-  bool fullgraph = false;
-  bool symbolic_numbers = false;  // numbers read from integer tensors stay symbolic; implied by fullgraph
-  driver::Options code;
-  bool evaluate = false;       // by the bytecode evaluator; else traced: run by CPython on recording tensors
-  bool keep_text = false;      // keep the text of the graph, for cresset.explain
-  bool keep_rejected = false;  // keep the sizes with which calls raised, for cresset.solve
-  PyRef guard_filter;          // the user's filter for guards (state_guards.h); empty: keep all guards
-  int64_t entry_limit = 64;
-  int64_t successor_limit = 64;  // of a resume point between two graph segments
-};
 
 struct CaptureRequest;
 
 // The state of the callable, held by the Python object.
-class CompiledFunction {
+class CompiledFunction final : public CallOwner {
  public:
   CompiledFunction(PyObject* function, CompileOptions options)
       : function_(PyRef::borrow(function)), options_(std::move(options)) {
@@ -60,7 +47,8 @@ class CompiledFunction {
   const Points& points() const { return points_; }
   const std::vector<RejectedSizes>& rejected() const { return rejected_; }
   const CompileOptions& options() const { return options_; }
-  const Feedback& feedback() const { return feedback_; }
+  const Feedback& feedback() const override { return feedback_; }
+  std::shared_ptr<void> begin_native_rest() override;
   // The average time in nanoseconds of the search for the cache entry which serves this call; negative when no entry
   // serves it.
   double check_ns(PyObject* args, PyObject* kwargs, int64_t count);

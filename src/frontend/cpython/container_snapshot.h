@@ -1,7 +1,7 @@
 // Containers which a call may modify: the modifications are recorded relative to their earlier contents.
 #pragma once
 
-#include "frontend/trace_rules/c_function_effects.h"
+#include "frontend/cpython/containers.h"
 
 namespace cresset::frontend {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "frontend/cpython/code_origin.h"
+#include "frontend/cpython/containers.h"
 #include "frontend/cpython/items.h"
 #include "frontend/eval/hooks.h"
-#include "frontend/trace_rules/c_function_effects.h"
 
 #if PY_VERSION_HEX >= 0x030D0000
 // The function is still exported, but its declaration is internal now.

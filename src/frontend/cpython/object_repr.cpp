@@ -1,8 +1,8 @@
 #include "frontend/cpython/object_repr.h"
 
+#include "frontend/cpython/constant_values.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/slots.h"
-#include "frontend/guards/state_guards.h"
 
 namespace cresset::frontend {
 namespace {

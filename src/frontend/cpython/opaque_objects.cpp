@@ -8,9 +8,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "frontend/cpython/library_values.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/eval/class_version.h"
-#include "frontend/values/value_objects.h"
 
 namespace cresset::frontend {
 namespace {

@@ -8,10 +8,10 @@
 #include <unordered_map>
 
 #include "frontend/cpython/code_origin.h"
+#include "frontend/cpython/not_evaluated.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/eval/interpreter.h"
 #include "frontend/eval/ordered_keys.h"
-#include "frontend/values/pending_error.h"
 
 namespace cresset::frontend {
 
@@ -50,6 +50,12 @@ static PyRef original_of(const std::string& module, const char* name) {
                                              : checked(PyObject_CallNoArgs((PyObject*)&PyBaseObject_Type));
 }
 
+std::string module_of(PyObject* object) {
+  PyRef module = PyRef::steal(PyObject_GetAttrString(object, "__module__"));
+  if (!module) return PyErr_Clear(), "";
+  return utf8(module.get(), "");
+}
+
 PyObject* module_attribute(const char* module, const char* name) {
   // Under the GIL; modules are cached because an import check in Python costs more than the rest of this function.
   static auto& modules = *new std::unordered_map<std::string, PyObject*>;
@@ -69,6 +75,16 @@ PyObject* private_attribute(const char* module, const char* name) {
   }
   const NotEvaluated own_business;
   return checked(PyObject_CallMethod(import_module("cresset._genuine").get(), "absent", "ss", module, name)).release();
+}
+
+bool is_module(PyObject* object) {
+  static PyObject* const type = module_attribute("torch.nn", "Module");
+  return PyObject_TypeCheck(object, (PyTypeObject*)type) != 0;  // by its type, since `__class__` may be user code
+}
+
+bool is_warn(PyObject* callable) {
+  static PyObject* const warn = module_attribute("warnings", "warn");
+  return callable == warn;
 }
 
 bool is_enum_member(PyObject* object) {

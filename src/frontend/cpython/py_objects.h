@@ -5,6 +5,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "frontend/cpython/py_ref.h"
@@ -133,6 +134,10 @@ bool is_numpy_int64(PyObject* object);
 // `keys_in_order` returns a list. set_item throws PythonError; value nullptr deletes the item.
 PyRef keys_in_order(PyObject* dict);
 void set_item(PyObject* dict, PyObject* key, PyObject* value);
+bool is_module(PyObject* object);  // torch.nn.Module
+bool is_warn(PyObject* callable);  // warnings.warn
+// The `__module__` of a function or a class; empty when the attribute is missing.
+std::string module_of(PyObject* object);
 PyRef tuple_of(const std::vector<PyRef>& items);
 // The items of a tuple as an instance of this tuple type: a named tuple, torch.Size, a torch.return_types class.
 PyRef tuple_as(PyObject* type, PyRef items);

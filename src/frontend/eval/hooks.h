@@ -264,6 +264,8 @@ const char* cresset_eval_unsupported(void);
 
 // A call of an object of this type becomes a call of the result of `inside` (borrowed).
 void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*));
+// What such an object stands for; NULL for other objects. Borrowed.
+PyObject* cresset_eval_inside(PyObject* object);
 // A call of a function with this code becomes a call of the content of the closure's cell at this index.
 void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell);
 // The function inside a registered wrapper or a wrapper of torch.compile (borrowed); else NULL.

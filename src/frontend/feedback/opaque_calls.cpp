@@ -9,7 +9,7 @@
 #include "frontend/feedback/eager_autograd_calls.h"
 #include "frontend/feedback/feedback.h"
 #include "frontend/feedback/thresholds.h"
-#include "frontend/trace_rules/transforms.h"
+#include "frontend/values/transform_state.h"
 
 namespace cresset::frontend {
 namespace {

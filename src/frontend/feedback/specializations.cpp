@@ -77,11 +77,6 @@ bool is_plain_item(PyObject* object) {
 
 }  // namespace
 
-bool is_unpinned(PyObject* number) {
-  if (is_symint(number)) return !node_of(number)->maybe_as_int();
-  return is_symfloat(number) && bridge::SymNode::is_open_float(node_of(number));
-}
-
 std::vector<PyRef> unpinned_among(const CressetCall& call) {
   std::vector<PyRef> found;
   const auto note = [&](PyObject* object) {

@@ -14,8 +14,6 @@
 
 namespace cresset::frontend {
 
-// Whether the symbolic number has not been specialized by a guard.
-bool is_unpinned(PyObject* number);
 std::vector<PyRef> unpinned_among(const CressetCall& call);
 // Records that the instruction in progress specializes the number, with a result which may be a segment input
 // (is_plain_result).

@@ -6,71 +6,10 @@
 #include "frontend/cpython/py_objects.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/standing.h"
-#include "frontend/trace_rules/special_cases.h"
 #include "frontend/values/symbolic_strings.h"
 
 namespace cresset::frontend {
 namespace {
-
-// A placeholder for an empty slot. It is a class, so reconstructions and guards treat it by identity.
-PyObject* unset() {
-  static PyObject* const type = PyObject_CallFunction((PyObject*)&PyType_Type, "s(){}", "unset");
-  return type;
-}
-
-PyRef binary(int operation, PyObject* a, PyObject* b) {
-  using Function = PyObject* (*)(PyObject*, PyObject*);
-  static constexpr Function kFunctions[] = {PyNumber_Add,
-                                            PyNumber_And,
-                                            PyNumber_FloorDivide,
-                                            PyNumber_Lshift,
-                                            PyNumber_MatrixMultiply,
-                                            PyNumber_Multiply,
-                                            PyNumber_Remainder,
-                                            PyNumber_Or,
-                                            nullptr,
-                                            PyNumber_Rshift,
-                                            PyNumber_Subtract,
-                                            PyNumber_TrueDivide,
-                                            PyNumber_Xor,
-                                            PyNumber_InPlaceAdd,
-                                            PyNumber_InPlaceAnd,
-                                            PyNumber_InPlaceFloorDivide,
-                                            PyNumber_InPlaceLshift,
-                                            PyNumber_InPlaceMatrixMultiply,
-                                            PyNumber_InPlaceMultiply,
-                                            PyNumber_InPlaceRemainder,
-                                            PyNumber_InPlaceOr,
-                                            nullptr,
-                                            PyNumber_InPlaceRshift,
-                                            PyNumber_InPlaceSubtract,
-                                            PyNumber_InPlaceTrueDivide,
-                                            PyNumber_InPlaceXor};
-  if (operation == NB_POWER) return PyRef::steal(PyNumber_Power(a, b, Py_None));
-  if (operation == NB_INPLACE_POWER) return PyRef::steal(PyNumber_InPlacePower(a, b, Py_None));
-  return PyRef::steal(kFunctions[operation](a, b));
-}
-
-PyRef unary(int operation, PyObject* value) {
-  if (operation == '-') return PyRef::steal(PyNumber_Negative(value));
-  return PyRef::steal(operation == '+' ? PyNumber_Positive(value) : PyNumber_Invert(value));
-}
-
-PyRef format(int conversion, PyObject* value, PyObject* spec) {
-  PyRef text = PyRef::borrow(value);
-  if (conversion == 's') text = PyRef::steal(PyObject_Str(value));
-  if (conversion == 'r') text = PyRef::steal(PyObject_Repr(value));
-  if (conversion == 'a') text = PyRef::steal(PyObject_ASCII(value));
-  return text ? PyRef::steal(PyObject_Format(text.get(), spec)) : PyRef();
-}
-
-PyRef as_bool(int answer) { return answer < 0 ? PyRef() : PyRef::borrow(answer ? Py_True : Py_False); }
-
-PyRef slots_of(PyObject* const* values, int count) {
-  PyRef out = checked(PyTuple_New(count));
-  for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(out.get(), i, Py_NewRef(values[i] != nullptr ? values[i] : unset()));
-  return out;
-}
 
 // Whether the program cannot observe the object's death: values, tensors, and containers of these.
 bool goes_unnoticed(PyObject* object, int depth = 0) {
@@ -109,37 +48,6 @@ const char* obstacle(const CressetActivation& activation, const CressetFrameImag
 }
 
 }  // namespace
-
-PyRef perform(const Operation& op) {
-  const auto operand = [&](size_t i) { return op.operands[i].get(); };
-  switch (op.kind) {
-    case Operation::Kind::Call: {
-      std::vector<PyObject*> args;
-      for (size_t i = 1; i < op.operands.size(); ++i) args.push_back(operand(i));
-      return PyRef::steal(
-          PyObject_Vectorcall(operand(0), args.data(), static_cast<size_t>(op.positional), op.kwnames.get()));
-    }
-    case Operation::Kind::Binary:
-      return binary(op.operation, operand(0), operand(1));
-    case Operation::Kind::Unary:
-      return unary(op.operation, operand(0));
-    case Operation::Kind::Compare: {
-      PyRef result = PyRef::steal(PyObject_RichCompare(operand(0), operand(1), op.operation & ~CRESSET_AS_BOOL));
-      return result && (op.operation & CRESSET_AS_BOOL) != 0 ? as_bool(PyObject_IsTrue(result.get())) : result;
-    }
-    case Operation::Kind::Subscript:
-      return PyRef::steal(PyObject_GetItem(operand(0), operand(1)));
-    case Operation::Kind::Contains: {
-      const int contains = PySequence_Contains(operand(0), operand(1));
-      return as_bool(contains < 0 ? contains : contains ^ op.operation);
-    }
-    case Operation::Kind::Format:
-      return format(op.operation, operand(0), op.operands.size() > 1 ? operand(1) : nullptr);
-    case Operation::Kind::Truth:
-      return as_bool(PyObject_IsTrue(operand(0)));
-  }
-  return {};
-}
 
 namespace {
 
@@ -205,70 +113,9 @@ PyRef perform_at(const Place& place, PyRef& contents, const Operation& op) {
                                               &change_slot, &standing));
 }
 
-std::string Place::text() const {
-  if (frames.empty()) return "?";
-  auto* code = (PyCodeObject*)frames.back().code.get();
-  const int line = PyCode_Addr2Line(code, frames.back().last * 2);
-  return std::string(PyUnicode_AsUTF8(code->co_qualname)) + " (" + PyUnicode_AsUTF8(code->co_filename) + ":" +
-         std::to_string(line) + ")";
-}
-
-bool Place::drops_value() const {
-  if (frames.empty() || keeps_operand || frames.back().continuation != 0) return false;
-  return cresset_eval_drops_value((PyCodeObject*)frames.back().code.get(), frames.back().last) != 0;
-}
-
 int opcode_in_progress(const CressetActivation& activation) {
   const PyRef code = checked(PyCode_GetCode(activation.code));
   return static_cast<unsigned char>(PyBytes_AS_STRING(code.get())[2 * activation.instruction]);
-}
-
-PyRef frame_contents(const CressetFrameImage& image) {
-  const PyRef slots = slots_of(image.slots, image.slot_count), stack = slots_of(image.stack, image.stack_depth);
-  return checked(PyTuple_Pack(5, image.function != nullptr ? image.function : unset(),
-                              image.continuation_value != nullptr ? image.continuation_value : unset(), slots.get(),
-                              stack.get(), handles_exception(image) ? image.handled : Py_None));
-}
-
-// A generator is resumed in its own frame, which receives the changes of the image.
-void FrameImage::into_generator() {
-  slots.assign(image.slots, image.slots + image.slot_count);
-  stack.assign(image.stack, image.stack + image.stack_depth);
-  image.slots = slots.data();
-  image.stack = stack.data();
-  CressetFrameImage own = image, before;
-  if (cresset_eval_generator_image(image.generator, &before) != 0) throw PythonError{};
-  const PyRef handled = PyRef::borrow(before.handled);
-  own.handled = handled.get();
-  if (cresset_eval_set_generator(image.generator, &own) < 0) throw PythonError{};
-}
-
-FrameImage::FrameImage(const Place::Frame& frame, PyObject* contents) {
-  if (!PyTuple_Check(contents)) {  // its own frame is resumed, and holds its handled exceptions
-    cresset_eval_generator_image(contents, &image);
-    image.handled = nullptr;
-    image.continuation = frame.continuation;
-    image.continuation_operand = frame.continuation_operand;
-    return;
-  }
-  const auto set = [](PyObject* object) { return object == unset() ? nullptr : object; };
-  const auto all = [&](PyObject* tuple, std::vector<PyObject*>& out) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) out.push_back(set(PyTuple_GET_ITEM(tuple, i)));
-  };
-  all(PyTuple_GET_ITEM(contents, 2), slots);
-  all(PyTuple_GET_ITEM(contents, 3), stack);
-  image.function = set(PyTuple_GET_ITEM(contents, 0));
-  image.code = (PyCodeObject*)frame.code.get();
-  image.slot_count = static_cast<int>(slots.size());
-  image.stack_depth = static_cast<int>(stack.size());
-  image.slots = slots.data();
-  image.stack = stack.data();
-  image.last = frame.last;
-  image.continuation = frame.continuation;
-  image.continuation_operand = frame.continuation_operand;
-  image.continuation_value = set(PyTuple_GET_ITEM(contents, 1));
-  PyObject* handled = PyTuple_GET_ITEM(contents, 4);
-  image.handled = handled != Py_None ? handled : nullptr;
 }
 
 Frames frames_of(CressetActivation* innermost, CressetPoint point, int dropped, std::string* why) {

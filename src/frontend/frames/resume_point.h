@@ -10,41 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "frontend/cpython/operation.h"
 #include "frontend/cpython/py_ref.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/values/frame_image.h"
 #include "frontend/values/object_layout.h"
 
 namespace cresset::frontend {
-
-// An operation of the program, with its operands in stack order.
-struct Operation {
-  enum class Kind : uint8_t { Call, Binary, Unary, Compare, Subscript, Contains, Format, Truth };
-  Kind kind = Kind::Call;
-  int operation = 0;  // NB_*, Py_LT, ...; '+', '-', '~'; the conversion of a format
-  Py_ssize_t positional = 0;
-  PyRef kwnames;
-  std::vector<PyRef> operands;  // Call: the callable first
-};
-// Returns a new reference, or nullptr with an exception set.
-PyRef perform(const Operation& operation);
-
-// The position of frames: code and instruction of each frame, outermost first.
-struct Place {
-  struct Frame {
-    PyRef code;
-    int last = 0, continuation_operand = 0;
-    uint8_t continuation = 0;
-    bool operator==(const Frame& other) const {
-      return code.get() == other.code.get() && last == other.last && continuation == other.continuation &&
-             continuation_operand == other.continuation_operand;
-    }
-  };
-  std::vector<Frame> frames;
-  bool keeps_operand = false;  // a branch of `and` or `or`, whose operand remains on the stack below the outcome
-  bool operator==(const Place& other) const = default;
-  std::string text() const;  // "function (file.py:12)" of the innermost frame
-  bool drops_value() const;  // whether the frame drops the result of the operation
-};
 
 // Frames as a place and a tuple: per frame the result of frame_contents(), or the generator which owns the frame.
 struct Frames {
@@ -52,21 +24,6 @@ struct Frames {
   PyRef contents;
   RunningGenerators running;
 };
-inline bool handles_exception(const CressetFrameImage& image) {
-  return image.handled != nullptr && image.handled != Py_None;
-}
-// The contents of a single frame: (function, value kept by its continuation, slots, stack, handled exception).
-PyRef frame_contents(const CressetFrameImage& image);
-// The inverse of frame_contents(); borrows from `contents`, which may be a suspended generator.
-struct FrameImage {
-  FrameImage(const Place::Frame& frame, PyObject* contents);
-  FrameImage(const FrameImage&) = delete;
-  FrameImage(FrameImage&&) = default;  // moved vectors keep their memory
-  void into_generator();
-  std::vector<PyObject*> slots, stack;
-  CressetFrameImage image{};
-};
-
 // The opcode of the instruction in progress, as the compiler emitted it.
 int opcode_in_progress(const CressetActivation& activation);
 

@@ -2,24 +2,22 @@
 
 #include <ATen/EmptyTensor.h>
 #include <torch/csrc/Device.h>
-#include <torch/csrc/Dtype.h>
-#include <torch/csrc/Layout.h>
-#include <torch/csrc/MemoryFormat.h>
 
 #include <algorithm>
 
 #include "base/check.h"
+#include "frontend/cpython/containers.h"
 #include "frontend/cpython/dict_keys.h"
-#include "frontend/cpython/external_generators.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/object_repr.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/slots.h"
+#include "frontend/feedback/external_generators.h"
 #include "frontend/guards/state_guards.h"
 #include "frontend/guards/torch_modes.h"
-#include "frontend/trace_rules/c_function_effects.h"
-#include "frontend/trace_rules/special_cases.h"
+#include "frontend/values/numpy_ints.h"
+#include "frontend/values/structures.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/value_objects.h"
 #include "frontend/values/wrapper_tensors.h"
@@ -44,29 +42,6 @@ PyObject* registered_nodes() {
 bool is_generator_of_numbers(PyObject* object) {
   static PyObject* const type = module_attribute("torch._C", "Generator");
   return (PyObject*)Py_TYPE(object) == type;
-}
-
-// Objects that programs compare by identity.
-bool is_identity(PyObject* object) {
-  return PyType_Check(object) || PyFunction_Check(object) || is_c_function(object) || PyMethod_Check(object) ||
-         THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) || is_enum_member(object) ||
-         is_module(object);
-}
-
-bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
-
-// Includes tuple subclasses whose instances are built from the items alone.
-bool is_any_tuple(PyObject* object) { return is_tuple_or_size(object) || is_named_tuple(object); }
-
-bool is_other_container(PyObject* object) {
-  static PyObject* const with_defaults = module_attribute("collections", "defaultdict");
-  return (is_deque(object) && !is_data_object(object)) || PySet_CheckExact(object) ||
-         (PyObject*)Py_TYPE(object) == with_defaults;
-}
-
-bool is_dict(PyObject* object) {
-  static PyObject* ordered = module_attribute("collections", "OrderedDict");
-  return PyDict_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ordered;
 }
 
 bool same_value(PyObject* expected, PyObject* got) {
@@ -249,11 +224,6 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     throw UnsupportedArgument{spec.path, type_name(object)};
   }
   return spec;
-}
-
-bool is_structure(PyObject* object) {
-  return is_any_tuple(object) || PyList_CheckExact(object) || is_dict(object) || is_other_container(object) ||
-         (is_data_object(object) && !is_identity(object));
 }
 
 bool is_callable_by_parts(PyObject* object) {

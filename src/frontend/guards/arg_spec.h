@@ -133,9 +133,6 @@ class SpecBuilder {
   std::vector<PyRef> kept_;                     // parts which `take_apart()` created
 };
 
-// Whether the object is guarded by structure when its identity differs between calls: a container, or an object with
-// data. `parts_of_structure` returns its parts.
-bool is_structure(PyObject* object);
 // A function, method or partial function which the same source code may create again at each call.
 bool is_callable_by_parts(PyObject* object);
 // A deque, set, frozen set, defaultdict or dictionary view. Among the arguments they are guarded by identity until they

@@ -6,21 +6,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontend/cpython/containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/object_repr.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/slots.h"
-#include "frontend/trace_rules/c_function_effects.h"
+#include "frontend/values/structures.h"
 
 namespace cresset::frontend {
 namespace {
-
-// A placeholder for an item which is an input of the program.
-PyObject* any_input() {
-  static PyObject* const mark = PyObject_CallNoArgs((PyObject*)&PyBaseObject_Type);
-  return mark;
-}
 
 // Reads a member by C code alone. Empty when it is missing.
 PyRef member_of(PyObject* owner, PyObject* by) {
@@ -77,33 +72,6 @@ bool same_items(PyObject* tuple, PyObject* list) {
 }
 
 }  // namespace
-
-bool is_constant_of_rare_type(PyObject* object) {
-  if (object == Py_Ellipsis || PyFloat_CheckExact(object) || PyComplex_CheckExact(object) ||
-      PyBytes_CheckExact(object) || THPDevice_Check(object))
-    return true;
-  if (!PyTuple_CheckExact(object)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-    if (!is_constant_value(PyTuple_GET_ITEM(object, i))) return false;
-  return true;
-}
-
-bool same_constant(PyObject* expected, PyObject* got) {
-  if (expected == got || expected == any_input()) return true;
-  if (Py_TYPE(expected) != Py_TYPE(got)) return false;
-  if (PyFloat_CheckExact(got)) {
-    const double a = PyFloat_AS_DOUBLE(expected), b = PyFloat_AS_DOUBLE(got);
-    return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b);
-  }
-  if (PyTuple_CheckExact(got)) {
-    if (PyTuple_GET_SIZE(expected) != PyTuple_GET_SIZE(got)) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(got); ++i)
-      if (!same_constant(PyTuple_GET_ITEM(expected, i), PyTuple_GET_ITEM(got, i))) return false;
-    return true;
-  }
-  if (!is_constant_value(expected)) return false;
-  return PyObject_RichCompareBool(expected, got, Py_EQ) == 1;  // exact C types: cannot raise
-}
 
 // ---- Inputs
 

@@ -152,11 +152,6 @@ std::string difference(const TorchState& expected, const TorchState& got) {
   return "__torch_function__ or __torch_dispatch__ modes, or methods of torch.Tensor, changed";
 }
 
-bool is_module(PyObject* object) {
-  static PyObject* const type = module_attribute("torch.nn", "Module");
-  return PyObject_TypeCheck(object, (PyTypeObject*)type) != 0;  // by its type, since `__class__` may be user code
-}
-
 namespace {
 
 bool plain_value(PyObject* object) {

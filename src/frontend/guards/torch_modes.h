@@ -73,6 +73,4 @@ class ModuleGuards {
   std::vector<NamedTensor> tensors_;
 };
 
-bool is_module(PyObject* object);
-
 }  // namespace cresset::frontend

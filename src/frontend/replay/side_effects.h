@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "frontend/cpython/logged_write.h"
 #include "frontend/replay/reconstruction.h"
-#include "frontend/session/session.h"
 
 namespace cresset::frontend {
 

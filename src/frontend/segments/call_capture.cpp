@@ -16,12 +16,11 @@
 #include "frontend/cpython/gc_pause.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/reference_count.h"
+#include "frontend/cpython/stats.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/room.h"
 #include "frontend/feedback/eager_autograd_calls.h"
-#include "frontend/feedback/growing_containers.h"
 #include "frontend/feedback/opaque_calls.h"
-#include "frontend/feedback/size_loops.h"
 #include "frontend/feedback/specializations.h"
 #include "frontend/feedback/thresholds.h"
 #include "frontend/frames/location.h"
@@ -39,9 +38,12 @@
 #include "frontend/trace_rules/transforms.h"
 #include "frontend/values/exceptions.h"
 #include "frontend/values/pending_error.h"
+#include "frontend/values/structures.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/variants/automatic_dynamic.h"
+#include "frontend/variants/growing_containers.h"
+#include "frontend/variants/size_loops.h"
 
 namespace cresset::frontend {
 namespace {
@@ -140,7 +142,7 @@ class CaptureRun final : public PieceMaker {
     session_->remove_symbols_of_frames();  // held by C code when the capture ended
     cresset_eval_leave(activation, CRESSET_LEAVE_ALL);
     no_collection_.reset();
-    rest_.emplace(request_.compiled, /*of_capture=*/true);
+    rest_ = request_.compiled.begin_native_rest();
   }
 
   void go_on_natively() {
@@ -287,7 +289,7 @@ class CaptureRun final : public PieceMaker {
     CompilingFlag compiling;
     compiling_ = &compiling;
     if (session_ != nullptr) {
-      ignore_bookkeeping(*session_);
+      for (const Bookkeeping& each : bookkeeping_names()) session_->ignore(each.owner, each.name);
       session_->ignore(HooksOfCall::counter(), "next_id");
     }
     std::optional<SubstitutedCalls> traced;
@@ -723,7 +725,7 @@ class CaptureRun final : public PieceMaker {
   const CompileOptions* options_ = &request_.options;  // of the open segment
   bool plainly_ = false;                               // for the next segment
   std::optional<NoCollection>& no_collection_;
-  std::optional<NativeRest> rest_;  // after CPython has taken over the frames
+  std::shared_ptr<void> rest_;  // after CPython has taken over the frames
   Young young_;
   std::unique_ptr<Session> session_;  // with the evaluator
   std::unique_ptr<Piece> piece_;      // the open segment, or the last segment

@@ -1,8 +1,13 @@
 // The capture of one call: the call runs once, for real, with deferred operators.
 #pragma once
 
-#include "frontend/api/compiled_function.h"
+#include "bridge/capture/capture_lock.h"
+#include "frontend/guards/shape_profile.h"
+#include "frontend/guards/torch_modes.h"
+#include "frontend/segments/call_owner.h"
 #include "frontend/segments/capture_state.h"
+#include "frontend/variants/cache_entry.h"
+#include "frontend/variants/compile_options.h"
 
 namespace cresset::frontend {
 
@@ -17,7 +22,7 @@ struct CaptureRequest {
   bool& inference_apart;      // of the function (opaque_calls.h)
   bool& plain_sizes;          // of the function: its sizes must be plain ints
   Varying& varying;           // of the function
-  CompiledFunction& compiled;
+  CallOwner& compiled;
   bridge::CaptureTurn& turn;  // held by the caller; released as soon as nothing is captured any more
 };
 

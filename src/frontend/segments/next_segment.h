@@ -2,7 +2,9 @@
 
 #include <memory>
 
-#include "frontend/api/compiled_function.h"
+#include "frontend/guards/torch_modes.h"
+#include "frontend/variants/cache_entry.h"
+#include "frontend/variants/compile_options.h"
 
 namespace cresset::frontend {
 

@@ -13,6 +13,7 @@
 #include "bridge/symbolic/sym_node.h"
 #include "frontend/cpython/errors.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/stats.h"
 #include "frontend/feedback/feedback.h"
 #include "frontend/trace_rules/polyfills.h"
 #include "frontend/values/exceptions.h"

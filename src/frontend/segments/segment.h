@@ -5,8 +5,11 @@
 #include <optional>
 
 #include "bridge/capture/capture.h"
-#include "frontend/api/compiled_function.h"
+#include "frontend/guards/shape_profile.h"
+#include "frontend/replay/reconstruction.h"
 #include "frontend/session/session.h"
+#include "frontend/variants/cache_entry.h"
+#include "frontend/variants/compile_options.h"
 #include "sym/explain.h"
 
 namespace cresset::frontend {

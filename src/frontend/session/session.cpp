@@ -14,7 +14,6 @@
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/slots.h"
-#include "frontend/feedback/growing_containers.h"
 #include "frontend/feedback/opaque_calls.h"
 #include "frontend/replay/reconstruction.h"
 #include "frontend/trace_rules/context_variables.h"
@@ -23,6 +22,7 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/wrapper_tensors.h"
+#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 

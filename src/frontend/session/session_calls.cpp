@@ -6,10 +6,7 @@
 #include <unordered_set>
 
 #include "bridge/decompositions/vmap_rules.h"
-#include "frontend/api/compiled_function.h"
-#include "frontend/api/control.h"
 #include "frontend/cpython/dict_keys.h"
-#include "frontend/cpython/external_generators.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/of_type.h"
 #include "frontend/cpython/opaque_objects.h"
@@ -18,12 +15,13 @@
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/changers.h"
 #include "frontend/feedback/eager_autograd_calls.h"
-#include "frontend/feedback/growing_containers.h"
+#include "frontend/feedback/external_generators.h"
 #include "frontend/feedback/opaque_calls.h"
 #include "frontend/feedback/specializations.h"
 #include "frontend/guards/torch_settings.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/call_filter.h"
+#include "frontend/trace_rules/call_modes.h"
 #include "frontend/trace_rules/context_variables.h"
 #include "frontend/trace_rules/fast_operator_calls.h"
 #include "frontend/trace_rules/other_tracers.h"
@@ -35,6 +33,7 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/value_objects.h"
+#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -68,8 +67,8 @@ static bool installs_frame_evaluator(PyObject* callable) {
 
 // A Python function, which is evaluated unless its call mode says otherwise.
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
-  if (const CompiledFunction* inner = as_compiled_function(call.callable); inner != nullptr && existed(call.callable))
-    learn_function(inner->function());
+  if (PyObject* inner = cresset_eval_inside(call.callable); inner != nullptr && existed(call.callable))
+    learn_function(inner);
   PyObject* wrapped = cresset_eval_wrapped(call.callable);
   if (wrapped != nullptr && existed(call.callable)) learn_function(wrapped);
   PyObject* callee = wrapped != nullptr ? wrapped : call.callable;

@@ -6,14 +6,12 @@
 #include <string_view>
 
 #include "bridge/symbolic/number_formatting.h"
-#include "frontend/api/compiled_function.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/kept_for_good.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/eval/bytecode.h"
-#include "frontend/feedback/growing_containers.h"
 #include "frontend/feedback/opaque_calls.h"
 #include "frontend/feedback/specializations.h"
 #include "frontend/guards/tensor_class.h"
@@ -27,6 +25,7 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/tensor_indices.h"
+#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 

@@ -12,7 +12,6 @@
 #include "frontend/cpython/of_type.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
-#include "frontend/feedback/growing_containers.h"
 #include "frontend/replay/reconstruction.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/special_cases.h"
@@ -20,6 +19,7 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/wrapper_tensors.h"
+#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 

@@ -6,17 +6,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "frontend/api/compiled_function.h"
-#include "frontend/api/control.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/eval/hooks.h"
+#include "frontend/trace_rules/call_modes.h"
 
 namespace cresset::frontend {
 
-std::string module_of(PyObject* object) {
-  PyRef module = PyRef::steal(PyObject_GetAttrString(object, "__module__"));
-  if (!module) return PyErr_Clear(), "";
-  return utf8(module.get(), "");
-}
 namespace {
 
 using Names = std::unordered_set<std::string_view>;
@@ -203,41 +198,6 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
 
 }  // namespace
 
-static PyTypeObject* deque_type() {
-  static PyObject* const deque = module_attribute("collections", "deque");
-  return (PyTypeObject*)deque;
-}
-
-bool is_deque(PyObject* object) { return PyObject_TypeCheck(object, deque_type()); }
-
-PyRef item_of_deque(PyObject* deque, Py_ssize_t i) {
-  PyObject* const item = deque_type()->tp_as_sequence->sq_item(deque, i);
-  if (item == nullptr) PyErr_Clear();
-  return PyRef::steal(item);
-}
-
-bool is_set_or_deque(PyObject* object) {
-  PyTypeObject* const type = Py_TYPE(object);
-  // A type whose base is `object` does not extend another type with its own layout.
-  if (type->tp_base == &PyBaseObject_Type || type->tp_base == nullptr)
-    return PyAnySet_CheckExact(object) || type == deque_type();
-  return PyAnySet_Check(object) || is_deque(object);
-}
-
-bool is_defaultdict(PyObject* object) {
-  static PyObject* const type = module_attribute("collections", "defaultdict");
-  return PyObject_TypeCheck(object, (PyTypeObject*)type) != 0;
-}
-
-PyRef items_of(PyObject* object) {
-  if (PyList_Check(object)) return checked(PyList_AsTuple(object));
-  if (PyTuple_Check(object)) return checked(PyTuple_GetSlice(object, 0, PyTuple_GET_SIZE(object)));
-  if (PyODict_Check(object)) return checked(PyList_AsTuple(keys_in_order(object).get()));
-  if (!is_deque(object)) return checked(PySequence_Tuple(object));
-  const PyRef iterator = checked(deque_type()->tp_iter(object));
-  return checked(PySequence_Tuple(iterator.get()));
-}
-
 static bool is_autograd_function(PyObject* type) {
   static PyObject* const base = private_attribute("torch._C", "_FunctionBase");
   return PyType_IsSubtype((PyTypeObject*)type, (PyTypeObject*)base) != 0;
@@ -311,7 +271,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     return {known || is_made_in_python((PyTypeObject*)callable) ? CEffect::Reads : CEffect::Outside};
   }
   // A compiled function inside another compiled function acts as its original function, which is evaluated.
-  if (as_compiled_function(callable) != nullptr) return {};
+  if (cresset_eval_inside(callable) != nullptr) return {};
   const std::string module = module_of((PyObject*)type);
   if (is_torch(module) || kModules.count(module) != 0 || PyFunction_Check(callable)) return {CEffect::Reads};
   // A Python `__call__` of the class is evaluated.

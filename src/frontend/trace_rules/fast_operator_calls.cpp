@@ -1,9 +1,9 @@
 #include "frontend/trace_rules/fast_operator_calls.h"
 
 #include "base/address_table.h"
-#include "frontend/api/control.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/trace_rules/call_modes.h"
 #include "frontend/values/number_classes.h"
 
 namespace cresset::frontend {

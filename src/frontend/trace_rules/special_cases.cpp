@@ -70,30 +70,10 @@ PyObject* pinned_by_numpy_scalar(const CressetOperator& op) {
   return is_symfloat(number) || (is_symint(number) && !is_as_int(scalar, op)) ? number : nullptr;
 }
 
-bool is_numpy_int(PyObject* number) {
-  static PyObject* const type = module_attribute("cresset._capture_patches", "NumpyInt");
-  return (PyObject*)Py_TYPE(number) == type;
-}
-
-PyRef numpy_int_of(PyObject* number) {
-  static PyObject* const of_numpy = module_attribute("cresset._capture_patches", "of_numpy");
-  return checked(PyObject_CallOneArg(of_numpy, number));
-}
-
-PyRef int_of_numpy(PyObject* number) {
-  static PyObject* const plain = module_attribute("cresset._capture_patches", "plain");
-  return checked(PyObject_CallOneArg(plain, number));
-}
-
 bool is_evaluated(const CressetActivation& innermost, PyObject* frame) {
   for (const CressetActivation* a = &innermost; a != nullptr; a = a->caller)
     if (cresset_eval_is_frame(a, frame)) return true;
   return false;
-}
-
-bool is_warn(PyObject* callable) {
-  static PyObject* const warn = module_attribute("warnings", "warn");
-  return callable == warn;
 }
 
 bool asks_equality(const CressetOperator& op) {

@@ -4,6 +4,7 @@
 #include "frontend/cpython/py_ref.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/trace_rules/c_function_effects.h"
+#include "frontend/values/numpy_ints.h"
 
 namespace cresset::frontend {
 
@@ -11,7 +12,6 @@ namespace cresset::frontend {
 bool operators_call_python();
 // Whether a frame object belongs to a frame which is evaluated now, from `innermost` outwards.
 bool is_evaluated(const CressetActivation& innermost, PyObject* frame);
-bool is_warn(PyObject* callable);               // warnings.warn
 bool asks_equality(const CressetOperator& op);  // == or !=
 
 // numpy scalars choose an operator's behavior by the type of the other operand, so a symbolic operand is specialized.
@@ -20,12 +20,6 @@ bool asks_equality(const CressetOperator& op);  // == or !=
 PyRef with_numpy_scalar(const CressetOperator& op);
 // The number which the numpy scalar specializes; nullptr for other operators. Borrowed.
 PyObject* pinned_by_numpy_scalar(const CressetOperator& op);
-// `is_numpy_int`: a symbolic int which appears as numpy.int64 to the program
-// (cresset/_capture_patches/numpy_integers.py). `numpy_int_of` converts a symbolic or plain int; `int_of_numpy`
-// converts back.
-bool is_numpy_int(PyObject* number);
-PyRef numpy_int_of(PyObject* number);
-PyRef int_of_numpy(PyObject* number);
 
 // A tensor which the call created and which is not yet visible outside: its autograd state belongs to the call.
 bool is_own_tensor(PyObject* object);

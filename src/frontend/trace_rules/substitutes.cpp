@@ -4,11 +4,9 @@
 #include <vector>
 
 #include "base/address_table.h"
-#include "frontend/api/control.h"
 #include "frontend/cpython/code_origin.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
-#include "frontend/session/session.h"
 #include "frontend/trace_rules/c_function_effects.h"
 #include "frontend/trace_rules/call_filter.h"
 #include "frontend/trace_rules/polyfills.h"
@@ -37,14 +35,6 @@ AddressTable<const void*, PyObject*>& methods_of_tensors() {
   return known;
 }
 
-struct Bookkeeping {
-  PyObject* owner;
-  const char* name;
-};
-std::vector<Bookkeeping>& bookkeeping_names() {
-  static auto& known = *new std::vector<Bookkeeping>;
-  return known;
-}
 PyObject *asks = nullptr, *uncounted = nullptr;
 
 // Whether the frame runs the substitute itself.
@@ -125,6 +115,11 @@ CressetAction before_traced_call(void*, CressetActivation* activation, const Cre
 
 }  // namespace
 
+std::vector<Bookkeeping>& bookkeeping_names() {
+  static auto& known = *new std::vector<Bookkeeping>;
+  return known;
+}
+
 PyRef substitute_of(const CressetActivation& activation, const CressetCall& call) {
   PyObject* const callable = call.callable;
   if (PyObject* const found = found_for(activation, callable)) return PyRef::borrow(found);
@@ -156,10 +151,6 @@ PyRef next_of_uncounted(const CressetCall& call) {
   static PyObject* const next = module_attribute("builtins", "next");
   if (call.callable != next || call.nargs != 1 || call.kwnames != nullptr || call.args[0] != uncounted) return {};
   return checked(PyObject_CallOneArg(next, uncounted));
-}
-
-void ignore_bookkeeping(Session& session) {
-  for (const Bookkeeping& each : bookkeeping_names()) session.ignore(each.owner, each.name);
 }
 
 SubstitutedCalls::SubstitutedCalls() {

@@ -4,13 +4,12 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "frontend/cpython/py_ref.h"
 #include "frontend/eval/hooks.h"
 
 namespace cresset::frontend {
-
-class Session;
 
 // The function to call instead, with the same arguments. Empty for other calls, and inside of the substitute itself,
 // which calls the original.
@@ -22,8 +21,12 @@ PyObject* answer_to_compiling(const CressetActivation& activation, const Cresset
 
 // The result of next(counter) for a counter which is not program state. Empty for other calls.
 PyRef next_of_uncounted(const CressetCall& call);
-// Excludes bookkeeping names in torch's modules and classes from program state.
-void ignore_bookkeeping(Session& session);
+// Bookkeeping names in torch's modules and classes, which are not program state.
+struct Bookkeeping {
+  PyObject* owner;
+  const char* name;
+};
+std::vector<Bookkeeping>& bookkeeping_names();
 
 // Makes torch.compiler.is_compiling() true for the program which this thread captures, until it ends.
 class CompilingFlag {

@@ -77,8 +77,6 @@ bool lacks_plain_sizes() {
   return lacks;
 }
 
-bool inside_transform() { return !at::functorch::getDynamicLayerStack().empty(); }
-
 void settle_wrappers() {
   static PyObject* const get_objects = module_attribute("gc", "get_objects");
   const PyRef found = PyCallable_Check(get_objects) != 0  // unless the user has replaced the function

@@ -11,11 +11,9 @@
 #include "bridge/capture/capture.h"
 #include "frontend/cpython/py_ref.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/values/transform_state.h"
 
 namespace cresset::frontend {
-
-// On this thread.
-bool inside_transform();
 
 // Gives all wrappers held by Python the sizes of their wrapped tensors, which are real.
 void settle_wrappers();

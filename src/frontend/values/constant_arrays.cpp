@@ -4,12 +4,12 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "frontend/cpython/containers.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/observed_locals.h"
 #include "frontend/cpython/py_objects.h"
-#include "frontend/feedback/specializations.h"
-#include "frontend/trace_rules/c_function_effects.h"
 #include "frontend/values/symbolic_strings.h"
+#include "frontend/values/symbols.h"
 
 namespace cresset::frontend {
 namespace {

@@ -4,16 +4,16 @@
 #include <cstring>
 #include <string_view>
 
+#include "frontend/cpython/constant_values.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/range_iterator.h"
 #include "frontend/cpython/slots.h"
-#include "frontend/frames/resume_point.h"
-#include "frontend/guards/state_guards.h"
 #include "frontend/values/bound_methods.h"
 #include "frontend/values/deferred_iterators.h"
 #include "frontend/values/exceptions.h"
+#include "frontend/values/frame_image.h"
 #include "frontend/values/pending_error.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"

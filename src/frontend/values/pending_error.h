@@ -1,6 +1,7 @@
 // Saves the pending Python exception, and the evaluation of frames, while other code runs.
 #pragma once
 
+#include "frontend/cpython/not_evaluated.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/values/symbols.h"
 
@@ -45,13 +46,6 @@ class PendingError {
 
  private:
   PyRef type_, value_, trace_;
-};
-
-// Python code which runs during its lifetime is not part of the program.
-struct NotEvaluated {
-  NotEvaluated() { cresset_eval_pause(); }
-  ~NotEvaluated() { cresset_eval_unpause(); }
-  NotEvaluated(const NotEvaluated&) = delete;
 };
 
 }  // namespace cresset::frontend

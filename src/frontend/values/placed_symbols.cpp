@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "frontend/cpython/containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/slots.h"
 #include "frontend/eval/hooks.h"
-#include "frontend/trace_rules/c_function_effects.h"
 #include "frontend/values/object_layout.h"
 #include "frontend/values/pending_error.h"
 #include "frontend/values/symbols.h"

@@ -9,9 +9,9 @@
 
 #include "bridge/capture/capture.h"
 #include "bridge/symbolic/number_formatting.h"
+#include "frontend/cpython/constant_values.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
-#include "frontend/guards/state_guards.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/value_objects.h"
 

@@ -8,10 +8,10 @@
 
 #include <vector>
 
+#include "frontend/cpython/operation.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/py_ref.h"
 #include "frontend/eval/hooks.h"
-#include "frontend/frames/resume_point.h"
 
 namespace cresset::frontend {
 

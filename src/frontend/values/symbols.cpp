@@ -8,17 +8,18 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "bridge/symbolic/sym_node.h"
 #include "frontend/cpython/c_iterator_contents.h"
+#include "frontend/cpython/containers.h"
 #include "frontend/cpython/new_objects.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/slots.h"
 #include "frontend/eval/hooks.h"
-#include "frontend/guards/arg_spec.h"
-#include "frontend/trace_rules/c_function_effects.h"
-#include "frontend/trace_rules/special_cases.h"
 #include "frontend/values/number_classes.h"
+#include "frontend/values/numpy_ints.h"
 #include "frontend/values/object_layout.h"
+#include "frontend/values/structures.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/value_objects.h"
 
@@ -483,6 +484,11 @@ void no_attributes_of(PyObject* number, PyObject* name) {
 void no_items_of(PyObject* number, PyObject* key, PyObject* value) {
   PyObject* const of = alike(number);
   if ((value != nullptr ? PyObject_SetItem(of, key, value) : PyObject_DelItem(of, key)) < 0) throw PythonError{};
+}
+
+bool is_unpinned(PyObject* number) {
+  if (is_symint(number)) return !node_of(number)->maybe_as_int();
+  return is_symfloat(number) && bridge::SymNode::is_open_float(node_of(number));
 }
 
 }  // namespace cresset::frontend

@@ -9,10 +9,6 @@
 namespace cresset::frontend {
 namespace {
 
-bool is_one_of(PyObject* type, std::initializer_list<PyObject*> types) {
-  return std::find(types.begin(), types.end(), type) != types.end();
-}
-
 // Whether __reduce__ reports the callable and the arguments that create the object.
 bool tells_how_it_is_made(PyObject* object) {
   static PyObject *const items = module_attribute("operator", "itemgetter"),
@@ -144,30 +140,6 @@ Anatomy anatomy_of_value(PyObject* object) {
       Py_IS_TYPE(object, &PyProperty_Type) || Py_IS_TYPE(object, &PySuper_Type))
     return of_descriptor(object);
   return tells_how_it_is_made(object) ? reduced(object) : Anatomy{};
-}
-
-bool is_plain_type_parameter(PyObject* object) {
-#if PY_VERSION_HEX >= 0x030C0000
-  static PyObject *const one = module_attribute("typing", "TypeVar"),
-                         *const many = module_attribute("typing", "TypeVarTuple"),
-                         *const parameters = module_attribute("typing", "ParamSpec");
-  if (!is_one_of((PyObject*)Py_TYPE(object), {one, many, parameters})) return false;
-  const auto is_more = [](PyObject* held, void* type) -> int { return held != type ? 1 : 0; };
-  return Py_TYPE(object)->tp_traverse(object, is_more, Py_TYPE(object)) == 0;
-#else
-  return (void)object, false;
-#endif
-}
-
-bool is_library_value(PyObject* object) {
-  static PyObject *const
-      date = module_attribute("datetime", "date"),
-      *const time = module_attribute("datetime", "time"), *const moment = module_attribute("datetime", "datetime"),
-      *const span = module_attribute("datetime", "timedelta"), *const zone = module_attribute("datetime", "timezone"),
-      *const decimal = module_attribute("decimal", "Decimal"), *const pattern = module_attribute("re", "Pattern"),
-      *const match = module_attribute("re", "Match");
-  return is_one_of((PyObject*)Py_TYPE(object), {date, time, moment, span, zone, decimal, pattern, match}) ||
-         is_plain_type_parameter(object);
 }
 
 bool is_tuple_or_size(PyObject* object) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "frontend/cpython/library_values.h"
 #include "frontend/values/object_layout.h"
 
 namespace cresset::frontend {
@@ -16,11 +17,6 @@ bool is_partial_function(const Anatomy& anatomy);
 bool is_type_form(PyObject* object);
 // Whether `holds` is true for all components of tuples and type forms.
 bool all_in_form(PyObject* object, const std::function<bool(PyObject*)>& holds);
-// A type parameter of a function, class or alias which is only a name. Bounds and defaults are evaluated lazily and
-// cached, so parameters with them are excluded.
-bool is_plain_type_parameter(PyObject* object);
-// Dates, decimal numbers, patterns and matches, plain type parameters: two calls may share such an object.
-bool is_library_value(PyObject* object);
 
 // A tuple or a torch.Size.
 bool is_tuple_or_size(PyObject* object);

@@ -10,9 +10,10 @@
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/slots.h"
-#include "frontend/feedback/growing_containers.h"
 #include "frontend/feedback/thresholds.h"
 #include "frontend/values/object_layout.h"
+#include "frontend/values/structures.h"
+#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 namespace {

@@ -1,4 +1,4 @@
-#include "frontend/feedback/size_loops.h"
+#include "frontend/variants/size_loops.h"
 
 #include <utility>
 

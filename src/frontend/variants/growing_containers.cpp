@@ -1,8 +1,8 @@
-#include "frontend/feedback/growing_containers.h"
+#include "frontend/variants/growing_containers.h"
 
+#include "frontend/cpython/containers.h"
 #include "frontend/feedback/feedback.h"
 #include "frontend/feedback/thresholds.h"
-#include "frontend/trace_rules/c_function_effects.h"
 
 extern "C" int cresset_asks_for_lists;  // eval/known.h, which is C
 

@@ -1,4 +1,4 @@
-#include "frontend/cpython/external_generators.h"
+#include "frontend/feedback/external_generators.h"
 
 #include "frontend/feedback/feedback.h"
 
