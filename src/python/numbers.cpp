@@ -3,7 +3,7 @@
 
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/capture.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/values/number_classes.h"
 #include "frontend/values/symbols.h"

@@ -9,7 +9,7 @@
 
 #include "bridge/aten/autograd_history.h"
 #include "bridge/capture/capture.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 
 namespace cresset::bridge {
 namespace {

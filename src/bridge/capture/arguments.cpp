@@ -1,6 +1,6 @@
 #include "bridge/capture/arguments.h"
 
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 
 namespace cresset::bridge {
 

@@ -19,7 +19,7 @@
 #include "bridge/capture/input_scalars.h"
 #include "bridge/capture/masked_assignment.h"
 #include "bridge/capture/meta_shape_rule.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/tensor_geometry.h"
 #include "graph/text.h"
 #include "ops/complex.h"

@@ -5,7 +5,7 @@
 #include "bridge/capture/input_scalars.h"
 #include "bridge/capture/masked_assignment.h"
 #include "bridge/capture/size_tensors.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 
 namespace cresset::bridge {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "bridge/capture/arguments.h"
 #include "bridge/capture/capture.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 
 namespace cresset::bridge {
 namespace {

@@ -16,7 +16,7 @@
 #include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/capture/rng_state.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 
 namespace cresset::bridge {
 namespace {

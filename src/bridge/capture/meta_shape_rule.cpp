@@ -11,8 +11,8 @@
 #include "bridge/capture/graph_cut.h"
 #include "bridge/capture/python_meta.h"
 #include "bridge/capture/rng_state.h"
+#include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/shape_extrapolation.h"
-#include "bridge/symbolic/sym_node.h"
 
 namespace cresset::bridge {
 namespace {

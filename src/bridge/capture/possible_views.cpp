@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "bridge/capture/capture.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/tensor_geometry.h"
 #include "bridge/symbolic/view_or_copy.h"
 #include "ops/op_def.h"

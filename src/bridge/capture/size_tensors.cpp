@@ -4,7 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 
 namespace cresset::bridge {
 namespace {

@@ -8,7 +8,7 @@
 #include "bridge/aten/dtypes.h"
 #include "bridge/capture/capture.h"
 #include "bridge/capture/input_proxy.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/tensor_geometry.h"
 
 namespace cresset::bridge {

@@ -32,6 +32,7 @@
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/capture.h"
 #include "bridge/capture/eager_call.h"
+#include "bridge/capture/sym_node.h"
 #include "bridge/capture/trace_tensor.h"
 #include "bridge/decompositions/broadcasting.h"
 #include "bridge/decompositions/losses.h"
@@ -40,7 +41,6 @@
 #include "bridge/decompositions/recurrent_layers.h"
 #include "bridge/decompositions/signals.h"
 #include "bridge/symbolic/size_oblivious.h"
-#include "bridge/symbolic/sym_node.h"
 #include "bridge/symbolic/view_or_copy.h"
 #include "ops/library_traits.h"
 

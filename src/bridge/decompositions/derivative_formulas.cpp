@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "bridge/capture/capture.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 
 namespace cresset::bridge {
 namespace {

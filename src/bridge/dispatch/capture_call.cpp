@@ -2,9 +2,9 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "bridge/capture/sym_node.h"
 #include "bridge/decompositions/complex_scalars.h"
 #include "bridge/decompositions/float_scalars.h"
-#include "bridge/symbolic/sym_node.h"
 
 namespace cresset::bridge {
 

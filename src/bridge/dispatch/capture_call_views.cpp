@@ -1,7 +1,7 @@
 #include <c10/core/InferenceMode.h>
 
+#include "bridge/capture/sym_node.h"
 #include "bridge/dispatch/capture_call.h"
-#include "bridge/symbolic/sym_node.h"
 #include "bridge/symbolic/tensor_geometry.h"
 #include "ops/op_def.h"
 #include "ops/view_slice.h"

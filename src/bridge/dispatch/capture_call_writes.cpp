@@ -1,5 +1,5 @@
+#include "bridge/capture/sym_node.h"
 #include "bridge/dispatch/capture_call.h"
-#include "bridge/symbolic/sym_node.h"
 
 namespace cresset::bridge {
 

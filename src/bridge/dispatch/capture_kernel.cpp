@@ -12,6 +12,7 @@
 #include "bridge/capture/capture.h"
 #include "bridge/capture/eager_call.h"
 #include "bridge/capture/rng_state.h"
+#include "bridge/capture/sym_node.h"
 #include "bridge/decompositions/composites.h"
 #include "bridge/decompositions/derivative_formulas.h"
 #include "bridge/decompositions/random_fills.h"
@@ -19,7 +20,6 @@
 #include "bridge/decompositions/recurrent_steps.h"
 #include "bridge/dispatch/capture_call.h"
 #include "bridge/dispatch/other_layouts.h"
-#include "bridge/symbolic/sym_node.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {

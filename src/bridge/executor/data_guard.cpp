@@ -2,7 +2,7 @@
 
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/graph_cut.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 
 namespace cresset::bridge {
 namespace {

@@ -10,8 +10,8 @@
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/data_dependent_ops.h"
 #include "bridge/capture/graph_cut.h"
+#include "bridge/capture/sym_node.h"
 #include "bridge/executor/assumption_failed.h"
-#include "bridge/symbolic/sym_node.h"
 
 namespace cresset::bridge {
 namespace {

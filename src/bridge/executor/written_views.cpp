@@ -1,6 +1,6 @@
 // Writes through views: the resulting contents of their base.
 #include "bridge/capture/capture.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/tensor_geometry.h"
 
 namespace cresset::bridge {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bridge/capture/capture.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/api/compiled_function.h"
 #include "frontend/api/nested_modules.h"
 #include "frontend/cpython/py_objects.h"

@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/eval/bytecode.h"

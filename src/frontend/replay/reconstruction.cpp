@@ -13,7 +13,7 @@
 #include <array>
 
 #include "bridge/aten/autograd_history.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/finalizers.h"

@@ -8,8 +8,8 @@
 
 #include "bridge/autograd/leaf_groups.h"
 #include "bridge/capture/eager_call.h"
+#include "bridge/capture/symbolic_float.h"
 #include "bridge/dispatch/capture_kernel.h"
-#include "bridge/symbolic/symbolic_float.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/stats.h"
 #include "frontend/eval/binders.h"

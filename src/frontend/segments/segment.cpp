@@ -10,7 +10,7 @@
 #include "bridge/capture/graph_cut.h"
 #include "bridge/capture/meta_shape_rule.h"
 #include "bridge/capture/rng_state.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/errors.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/stats.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/feedback/feedback.h"

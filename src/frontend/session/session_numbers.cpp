@@ -2,8 +2,8 @@
 #include <string_view>
 
 #include "bridge/capture/input_scalars.h"
-#include "bridge/symbolic/sym_node.h"
-#include "bridge/symbolic/symbolic_float.h"
+#include "bridge/capture/sym_node.h"
+#include "bridge/capture/symbolic_float.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/session/session.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/trace_rules/call_filter.h"
 #include "frontend/values/number_classes.h"

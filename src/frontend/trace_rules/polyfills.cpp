@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "bridge/capture/capture.h"
 #include "bridge/capture/input_scalars.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/eval/bytecode.h"

@@ -1,7 +1,7 @@
 #include "frontend/trace_rules/redundant_view_branch.h"
 
+#include "bridge/capture/sym_node.h"
 #include "bridge/capture/trace_tensor.h"
-#include "bridge/symbolic/sym_node.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/values/symbols.h"
 

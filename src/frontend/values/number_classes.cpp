@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/values/symbols.h"
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/c_iterator_contents.h"
 #include "frontend/cpython/containers.h"
 #include "frontend/cpython/new_objects.h"

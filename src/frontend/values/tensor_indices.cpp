@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bridge/capture/capture.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/values/number_classes.h"
 

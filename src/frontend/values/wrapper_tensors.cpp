@@ -9,7 +9,7 @@
 
 #include "bridge/capture/capture.h"
 #include "bridge/capture/input_proxy.h"
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 #include "frontend/cpython/errors.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/values/number_classes.h"

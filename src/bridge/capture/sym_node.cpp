@@ -1,4 +1,4 @@
-#include "bridge/symbolic/sym_node.h"
+#include "bridge/capture/sym_node.h"
 
 #include <ATen/ops/pow.h>
 #include <fmt/format.h>

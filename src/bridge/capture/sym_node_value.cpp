@@ -35,8 +35,8 @@
 
 #include "bridge/capture/capture.h"
 #include "bridge/capture/input_proxy.h"
-#include "bridge/symbolic/sym_node.h"
-#include "bridge/symbolic/symbolic_float.h"
+#include "bridge/capture/sym_node.h"
+#include "bridge/capture/symbolic_float.h"
 
 namespace cresset::bridge {
 namespace {
