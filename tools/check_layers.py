@@ -55,8 +55,6 @@ FOLDERS = {
         "api",
     ],
 }
-# Includes against the order of FOLDERS, by file: to be removed one by one, never added to.
-UPWARD_FILE = ROOT / "tools/upward_includes.txt"
 # Includes forbidden in a folder above the core.
 FORBIDDEN_ABOVE = {
     "src/bridge": re.compile(r"^(Python\.h|pybind11/|torch/csrc/(?!api|autograd/(?!.*python))|frontend/|python/)"),
@@ -89,7 +87,7 @@ def core_violations(path: Path, folder: str, include: str) -> str | None:
     return f"{folder} and {target} do not see each other" if its == mine else None
 
 
-def folder_violation(path: Path, include: str, upward: set[tuple[str, str]]) -> str | None:
+def folder_violation(path: Path, include: str) -> str | None:
     """Why a file of src/bridge or src/frontend may not include a file of its own half; None where it may."""
     half, folder = path.relative_to(ROOT / "src").parts[:2]
     parts = include.split("/")
@@ -98,14 +96,9 @@ def folder_violation(path: Path, include: str, upward: set[tuple[str, str]]) -> 
     order = FOLDERS[half]
     if folder not in order:
         return f"folder {half}/{folder} has no place in the order: add it to FOLDERS"
-    if order.index(parts[1]) <= order.index(folder) or (str(path.relative_to(ROOT)), include) in upward:
+    if order.index(parts[1]) <= order.index(folder):
         return None
     return f"{half}/{folder} is below {half}/{parts[1]}"
-
-
-def allowed_upward() -> set[tuple[str, str]]:
-    lines = UPWARD_FILE.read_text().splitlines() if UPWARD_FILE.exists() else []
-    return {tuple(line.split(" -> ")) for line in lines if line and not line.startswith("#")}
 
 
 def sources(folder: Path) -> list[Path]:
@@ -126,12 +119,11 @@ def check() -> list[str]:
             why = core_violations(path, folder, include)
             if why:
                 found.append(f"{path.relative_to(ROOT)}:{line_of(text, include)}: includes {include}: {why}")
-    upward = allowed_upward()
     for name, pattern in FORBIDDEN_ABOVE.items():
         for path in sources(ROOT / name):
             text = path.read_text()
             for include in INCLUDE.findall(text):
-                why = folder_violation(path, include, upward)
+                why = folder_violation(path, include)
                 if why:
                     found.append(f"{path.relative_to(ROOT)}:{line_of(text, include)}: includes {include}: {why}")
                 if pattern.match(include):

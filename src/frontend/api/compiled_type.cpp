@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "frontend/api/compiled_function.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/eval/hooks.h"
 
 namespace cresset::frontend {
@@ -77,7 +78,7 @@ PyObject* get_module(PyObject* self, void*) {
 
 // Python code copies and pickles the object, by name if the program can find the object by its name.
 PyObject* reduce(PyObject* self, PyObject*) {
-  PyObject* module = PyImport_ImportModule("cresset._api");
+  PyObject* module = PyImport_ImportModule(python_names::kApi);
   PyObject* made = module != nullptr ? PyObject_CallMethod(module, "_reduce_function", "O", self) : nullptr;
   Py_XDECREF(module);
   return made;

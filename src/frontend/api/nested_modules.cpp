@@ -11,6 +11,7 @@
 #include "bridge/capture/capture.h"
 #include "frontend/api/compiled_function.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/eval/watched_calls.h"
 #include "frontend/feedback/thresholds.h"
 #include "frontend/trace_rules/transforms.h"
@@ -135,7 +136,7 @@ PyRef InnerModules::compiled(PyObject* call, PyObject* module, const CompileOpti
   known.rest = rests_;
   if (known.compiled) return known.compiled;
   const NoNativeRest own_business;
-  const PyRef bound = checked(PyMethod_New(call, module)), api = import_module("cresset._api");
+  const PyRef bound = checked(PyMethod_New(call, module)), api = import_module(python_names::kApi);
   PyRef made = checked(new_compiled_function(bound.get(), options));
   checked(PyObject_CallMethod(api.get(), "_register", "O", made.get()));
   known_[module].compiled = made;  // Python code has run and may have changed the table

@@ -10,6 +10,7 @@
 #include "frontend/cpython/code_origin.h"
 #include "frontend/cpython/not_evaluated.h"
 #include "frontend/cpython/opaque_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/eval/interpreter.h"
 #include "frontend/eval/ordered_keys.h"
 
@@ -74,7 +75,8 @@ PyObject* private_attribute(const char* module, const char* name) {
     PyErr_Clear();
   }
   const NotEvaluated own_business;
-  return checked(PyObject_CallMethod(import_module("cresset._genuine").get(), "absent", "ss", module, name)).release();
+  return checked(PyObject_CallMethod(import_module(python_names::kGenuine).get(), "absent", "ss", module, name))
+      .release();
 }
 
 bool is_module(PyObject* object) {

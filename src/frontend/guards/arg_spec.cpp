@@ -12,6 +12,7 @@
 #include "frontend/cpython/object_repr.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/cpython/slots.h"
 #include "frontend/feedback/external_generators.h"
 #include "frontend/guards/state_guards.h"
@@ -574,7 +575,7 @@ bool may_be_replaced(const ArgSpec& spec) {
 
 // A range iterator at a symbolic position.
 static PyRef range_iterator(PyObject* range, PyObject* index) {
-  static PyObject* const type = module_attribute("cresset._capture_patches", "RangeIterator");
+  static PyObject* const type = module_attribute(python_names::kCapturePatches, "RangeIterator");
   return checked(PyObject_CallFunctionObjArgs(type, range, index, nullptr));
 }
 

@@ -1,5 +1,6 @@
 // The user's filter for guards.
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/guards/state_guards.h"
 
 namespace cresset::frontend {
@@ -14,7 +15,7 @@ bool is_of_module(PyObject* dict) {
 class Entries {
  public:
   Entries() : list_(checked(PyList_New(0))) {
-    const PyRef module = import_module("cresset");
+    const PyRef module = import_module(python_names::kPackage);
     type_ = checked(PyObject_GetAttrString(module.get(), "GuardEntry"));
   }
   void add(const char* kind, PyObject* owner, PyObject* key, PyObject* value, bool is_global = false) {

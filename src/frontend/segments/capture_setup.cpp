@@ -11,6 +11,7 @@
 #include "bridge/capture/symbolic_float.h"
 #include "bridge/dispatch/capture_kernel.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/cpython/stats.h"
 #include "frontend/eval/binders.h"
 #include "frontend/trace_rules/saved_tensor_nodes.h"
@@ -71,7 +72,7 @@ void set_up_capturing() {
   answer_torch_function_quickly();
   static const bool found = [] {  // once, under the GIL
     find_binders();
-    checked(PyObject_CallMethod(import_module("cresset._autograd").get(), "find_operators", nullptr));
+    checked(PyObject_CallMethod(import_module(python_names::kAutograd).get(), "find_operators", nullptr));
     return true;
   }();
   static_cast<void>(found);

@@ -11,6 +11,7 @@
 #include "frontend/cpython/of_type.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/eval/binders.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/changers.h"
@@ -265,7 +266,7 @@ static PyRef called_instead(const Session& session, const CressetActivation& act
 
 // The reason for a graph break at this call.
 static std::string text_of(const CressetCall& call) {
-  static PyObject* const assign = module_attribute("cresset._C", "_assign");
+  static PyObject* const assign = module_attribute(python_names::kBinding, "_assign");
   if (call.callable != assign || call.nargs != 3) return "a call of " + describe_callable(call.callable);
   return std::string("an assignment to the .") + utf8(call.args[1]) + " of a tensor";
 }
@@ -487,7 +488,7 @@ bool Session::pins_any(const CressetActivation& activation, const CressetCall& c
   if (unpinned.empty() || !may_end_at_pin()) return false;
   in_progress_.unpinned = std::move(unpinned);
   in_progress_.of_operator = is_operator;
-  static PyObject* const set_item = module_attribute("cresset._equivalents", "set_item");  // replaces a statement
+  static PyObject* const set_item = module_attribute(python_names::kEquivalents, "set_item");  // replaces a statement
   const bool for_caller = activation.function == set_item && activation.caller != nullptr;
   const CressetActivation& asks = for_caller ? *activation.caller : activation;
   return is_operator ? pins_too_often(asks, call) : pins_too_often(asks);
@@ -590,7 +591,7 @@ PyObject* Session::with_names_of_frame(const CressetCall& call) {
   static PyObject *const eval = module_attribute("builtins", "eval"), *const exec =
                                                                           module_attribute("builtins", "exec");
   if ((call.callable != eval && call.callable != exec) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
-  static PyObject* const with_names = module_attribute("cresset._equivalents", "with_names");
+  static PyObject* const with_names = module_attribute(python_names::kEquivalents, "with_names");
   PyObject* globals = PyEval_GetGlobals();
 #if PY_VERSION_HEX >= 0x030D0000
   const PyRef locals = checked(PyEval_GetFrameLocals());  // for a function, a new snapshot each time

@@ -11,6 +11,7 @@
 #include "frontend/cpython/kept_for_good.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/feedback/opaque_calls.h"
 #include "frontend/feedback/specializations.h"
@@ -134,8 +135,8 @@ PyRef at_symbol(PyObject* tensor, PyObject* given, PyObject* value) {
   const PyRef numbered = inside_transform() ? PyRef::borrow(given) : with_numbers_of_data(given);
   PyObject* const key = numbered.get();
   if (key == given && !holds_symbol(key) && (value == nullptr || !is_put(key, value))) return {};
-  static PyObject* const get = module_attribute("cresset._capture_patches", "get_item");
-  static PyObject* const set = module_attribute("cresset._capture_patches", "set_item");
+  static PyObject* const get = module_attribute(python_names::kCapturePatches, "get_item");
+  static PyObject* const set = module_attribute(python_names::kCapturePatches, "set_item");
   const NotEvaluated own_business;
   PyRef done = PyRef::steal(PyObject_CallFunctionObjArgs(value != nullptr ? set : get, tensor, key, value, nullptr));
   return done.get() == Py_NotImplemented ? PyRef() : done;
@@ -204,7 +205,7 @@ class PlainOperands {
 CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   const bool takes_item = op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER;
   if (takes_item && PyGen_CheckExact(op.operands[0])) {
-    static PyObject* const instead = module_attribute("cresset._equivalents", "next_of_outsider");
+    static PyObject* const instead = module_attribute(python_names::kEquivalents, "next_of_outsider");
     if (op.kind == CRESSET_OP_ITER || !is_opaque(op.operands[0])) return CRESSET_RUN;
     return learn(instead), *result = instead, CRESSET_INSTEAD;
   }

@@ -5,6 +5,7 @@
 #include "bridge/capture/sym_node.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/feedback/feedback.h"
 #include "frontend/feedback/thresholds.h"
 #include "frontend/session/session.h"
@@ -181,7 +182,7 @@ CressetAction Session::call_cached(const CressetActivation& activation, const Cr
   const bool plain =
       std::all_of(args.begin(), args.end(), [&](PyObject* arg) { return is_known(arg) || all_in_form(arg, is_known); });
   if (!plain) {
-    static PyObject* const form = module_attribute("cresset._cached", "by_its_code");
+    static PyObject* const form = module_attribute(python_names::kCached, "by_its_code");
     const bool varies = std::all_of(args.begin(), args.end(), [&](PyObject* arg) { return may_vary(arg, is_known); });
     if (!varies || does_more(function) || activation.code == (PyCodeObject*)PyFunction_GET_CODE(form))
       return CRESSET_NATIVE;

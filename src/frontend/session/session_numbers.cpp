@@ -6,6 +6,7 @@
 #include "bridge/capture/symbolic_float.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/call_filter.h"
 #include "frontend/trace_rules/number_operators.h"
@@ -65,8 +66,8 @@ PyObject* about_layout(PyObject* callable) {
     return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), name)).release();
   };
   static PyObject *const is_contiguous = method("is_contiguous"), *const stride = method("stride");
-  static PyObject *const decide_contiguous = module_attribute("cresset._capture_patches", "is_contiguous"),
-                         *const exact_stride = module_attribute("cresset._capture_patches", "stride");
+  static PyObject *const decide_contiguous = module_attribute(python_names::kCapturePatches, "is_contiguous"),
+                         *const exact_stride = module_attribute(python_names::kCapturePatches, "stride");
   if (callable == is_contiguous) return decide_contiguous;
   return callable == stride ? exact_stride : nullptr;
 }
@@ -82,7 +83,7 @@ PyRef about_sizes(const CressetCall& call) {
   static PyObject* const numel = [] {
     return checked(PyObject_GetAttrString(module_attribute("torch", "Size"), "numel")).release();
   }();
-  static PyObject* const product = module_attribute("cresset._capture_patches", "product");
+  static PyObject* const product = module_attribute(python_names::kCapturePatches, "product");
   if (call.callable == numel && call.nargs == 1 && call.kwnames == nullptr)
     return PyRef::steal(PyObject_CallOneArg(product, call.args[0]));
   if (call.callable != len || call.nargs != 1 || call.kwnames != nullptr || !is_traced(call.args[0])) return {};

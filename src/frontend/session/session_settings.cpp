@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/guards/torch_settings.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/special_cases.h"
@@ -36,7 +37,7 @@ CressetAction Session::use_setting(const CressetCall& call, PyObject** result) {
     value = PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), nullptr));
   if (!value) return CRESSET_FAIL;
   if (!is_asked) {
-    static PyObject* const again = module_attribute("cresset._capture_patches.outside", "set_again");
+    static PyObject* const again = module_attribute(python_names::kOutside, "set_again");
     Write write{Write::Kind::Method, PyRef::borrow(call.callable), PyRef::borrow(again), {}, {}, 0};
     for (Py_ssize_t i = 0; i < call.nargs; ++i) write.values.push_back(PyRef::borrow(call.args[i]));
     learn(call.callable);

@@ -1,5 +1,6 @@
 // warnings.warn() in captured code.
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/special_cases.h"
 
@@ -32,7 +33,7 @@ static Py_ssize_t callers_outside(const CressetActivation& activation, PyObject*
 // call itself receives the warning, the segment ends and the warning is issued by its position.
 CressetAction Session::log_warning(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   in_progress_.end();
-  const PyRef helpers = import_module("cresset._capture_patches");
+  const PyRef helpers = import_module(python_names::kCapturePatches);
   const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
   const PyRef found =
       PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
@@ -45,7 +46,7 @@ CressetAction Session::log_warning(CressetActivation* activation, const CressetC
   const PyRef owner = outside != 0 ? PyRef::borrow(warnings_module()) : part(0);
   learn(owner.get());
   if (is_given) {
-    static PyObject* const of_place = module_attribute("cresset._equivalents", "warn_of_place");
+    static PyObject* const of_place = module_attribute(python_names::kEquivalents, "warn_of_place");
     const bridge::Capture::StepAside outside_of_it;
     const PyRef args = checked(PyTuple_GetSlice(found.get(), 0, kCallers));
     return *result = stand_in(checked(PyObject_Call(of_place, args.get(), nullptr))), CRESSET_INSTEAD;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/trace_rules/call_modes.h"
 
@@ -181,10 +182,10 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
   if (is_of_processes(module, n)) return call.effect = CEffect::Outside, call;
   if (is_function_of_torch(callable, name, module))
     return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
-  if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
+  if (module == python_names::kBinding && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
   if (module == "posix" && n == "fspath") return call;  // returns a str unchanged
-  if (module == "cresset._C") return call.effect = n == "_assign" ? CEffect::Outside : CEffect::Pure, call;
+  if (module == python_names::kBinding) return call.effect = n == "_assign" ? CEffect::Outside : CEffect::Pure, call;
   if (module.empty() || kModules.count(module) == 0 || kEffects.count(n) != 0) call.effect = CEffect::Outside;
   const auto changers = kChangeFirst.find(module);
   if (changers == kChangeFirst.end() || changers->second.count(n) == 0) return call;

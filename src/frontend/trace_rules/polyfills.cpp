@@ -13,6 +13,7 @@
 #include "bridge/capture/sym_node.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/equivalents.h"
 #include "frontend/feedback/specializations.h"
@@ -142,7 +143,7 @@ bool always_replaced(const CressetCall& call) {
 
 // max(padding, 0), any(flags) on tensors whose values are known when the call begins: no decision causes a graph break.
 bool decides_on_given(const CressetCall& call, PyObject* function) {
-  const auto equivalent = [](const char* name) { return module_attribute("cresset._equivalents", name); };
+  const auto equivalent = [](const char* name) { return module_attribute(python_names::kEquivalents, name); };
   static PyObject* const deciding[] = {equivalent("max_of"), equivalent("min_of"), equivalent("any_of"),
                                        equivalent("all_of")};
   if (std::find(std::begin(deciding), std::end(deciding), function) == std::end(deciding)) return false;
@@ -197,9 +198,8 @@ PyObject* text_maker_for(const CressetCall& call) {
   if ((!of_str && call.callable != repr) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
   PyObject* const thing = call.args[0];
   if (!is_heap_type(Py_TYPE(thing)) || is_tensor(thing) || is_symbolic_number(thing)) return nullptr;
-  static PyObject *const str_of = module_attribute("cresset._equivalents", "str_of"), *const repr_of = module_attribute(
-                                                                                          "cresset._equivalents",
-                                                                                          "repr_of");
+  static PyObject *const str_of = module_attribute(python_names::kEquivalents, "str_of"),
+                         *const repr_of = module_attribute(python_names::kEquivalents, "repr_of");
   return has_text_of(Py_TYPE(thing), of_str) ? (of_str ? str_of : repr_of) : nullptr;
 }
 
@@ -407,10 +407,10 @@ bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self
 // C iterators that call a number method: a Python function calls the method instead.
 PyObject* caller_for(const CressetCall& call) {
   static const std::array<std::pair<PyObject*, PyObject*>, 4> callers{{
-      {(PyObject*)&PyMap_Type, module_attribute("cresset._equivalents", "map_by_call")},
-      {(PyObject*)&PyFilter_Type, module_attribute("cresset._equivalents", "filter_by_call")},
-      {module_attribute("itertools", "starmap"), module_attribute("cresset._equivalents", "starmap_by_call")},
-      {module_attribute("itertools", "accumulate"), module_attribute("cresset._equivalents", "accumulate_by_call")},
+      {(PyObject*)&PyMap_Type, module_attribute(python_names::kEquivalents, "map_by_call")},
+      {(PyObject*)&PyFilter_Type, module_attribute(python_names::kEquivalents, "filter_by_call")},
+      {module_attribute("itertools", "starmap"), module_attribute(python_names::kEquivalents, "starmap_by_call")},
+      {module_attribute("itertools", "accumulate"), module_attribute(python_names::kEquivalents, "accumulate_by_call")},
   }};
   if (!PyType_Check(call.callable)) return nullptr;
   for (const auto& [iterator, caller] : callers)
@@ -509,7 +509,7 @@ PyRef rows_of(const CressetActivation& activation, PyObject* tensor) {
   const PyRef length = checked(PyObject_CallMethod(tensor, "size", "i", 0));
   if (!is_symint(length.get()) || !is_unpinned(length.get())) return {};
   if (!is_of_many_lengths(activation, hint_of(length.get()))) return {};
-  static PyObject* const rows_in_turn = module_attribute("cresset._loops", "rows_of");
+  static PyObject* const rows_in_turn = module_attribute(python_names::kLoops, "rows_of");
   return checked(PyObject_CallFunctionObjArgs(rows_in_turn, tensor, length.get(), nullptr));
 }
 
@@ -525,9 +525,9 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
 
 PyObject* next_item_of(PyObject* iterator) {
   if (!held_by_builtin(iterator) || !runs_program(iterator)) return nullptr;
-  static PyObject *const of_map = module_attribute("cresset._equivalents", "next_of_map"),
-                         *const of_filter = module_attribute("cresset._equivalents", "next_of_filter"),
-                         *const of_zip = module_attribute("cresset._equivalents", "next_of_zip");
+  static PyObject *const of_map = module_attribute(python_names::kEquivalents, "next_of_map"),
+                         *const of_filter = module_attribute(python_names::kEquivalents, "next_of_filter"),
+                         *const of_zip = module_attribute(python_names::kEquivalents, "next_of_zip");
   return Py_IS_TYPE(iterator, &PyMap_Type) ? of_map : Py_IS_TYPE(iterator, &PyFilter_Type) ? of_filter : of_zip;
 }
 
@@ -536,9 +536,9 @@ PyObject* formatter_of(const CressetOperator& op) {
   PyTypeObject* const type = Py_TYPE(op.operands[0]);
   if (!is_heap_type(type) || is_tensor(op.operands[0]) || is_symbolic_number(op.operands[0])) return nullptr;
   static PyObject* const name = PyUnicode_InternFromString("__format__");
-  static PyObject *const by_class = module_attribute("cresset._equivalents", "format_by_class"),
-                         *const of_str = module_attribute("cresset._equivalents", "formatted_str_of"),
-                         *const of_repr = module_attribute("cresset._equivalents", "formatted_repr_of");
+  static PyObject *const by_class = module_attribute(python_names::kEquivalents, "format_by_class"),
+                         *const of_str = module_attribute(python_names::kEquivalents, "formatted_str_of"),
+                         *const of_repr = module_attribute(python_names::kEquivalents, "formatted_repr_of");
   if (op.operation == 'r') return has_text_of(type, /*of_str=*/false) ? of_repr : nullptr;
   if (op.operation == 0 && has_method(type, "__format__")) return by_class;
   if (op.operation == 0 && _PyType_Lookup(type, name) != _PyType_Lookup(&PyBaseObject_Type, name)) return nullptr;
@@ -563,7 +563,7 @@ PyRef maker_of_instance(const CressetCall& call) {
   if (type == nullptr || !is_heap_type(type)) return {};
   static PyObject *const new_name = PyUnicode_InternFromString("__new__"), *const init_name =
                                                                                PyUnicode_InternFromString("__init__");
-  static PyObject* const make = module_attribute("cresset._equivalents", "make_instance");
+  static PyObject* const make = module_attribute(python_names::kEquivalents, "make_instance");
   PyObject* const init = _PyType_Lookup(type, init_name);
   if (call.callable != (PyObject*)type && init != nullptr && PyFunction_Check(init))
     return checked(PyMethod_New(make, (PyObject*)type));

@@ -27,6 +27,7 @@
 #include "frontend/cpython/code_origin.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/frames/resume_point.h"
 #include "frontend/guards/state_guards.h"
 #include "frontend/trace_rules/transforms.h"
@@ -324,7 +325,7 @@ static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name)
   const auto holds_symfloat = [](PyObject* arg) { return any_item(arg, is_symfloat); };
   if (!name.starts_with("_foreach_") || !any_among(call.args, call.args + call.nargs + named, holds_symfloat))
     return {};
-  static PyObject* const each = module_attribute("cresset._equivalents", "foreach_by_numbers");
+  static PyObject* const each = module_attribute(python_names::kEquivalents, "foreach_by_numbers");
   const PyRef text = checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
   std::vector<PyObject*> args{text.get()};
   args.insert(args.end(), call.args, call.args + call.nargs + named);

@@ -7,6 +7,7 @@
 #include "frontend/cpython/code_origin.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/trace_rules/c_function_effects.h"
 #include "frontend/trace_rules/call_filter.h"
 #include "frontend/trace_rules/polyfills.h"
@@ -70,7 +71,7 @@ PyRef for_method_of_tensor(const CressetActivation& activation, PyObject* method
 // For a class whose __init__ has a substitute: a function which creates the instance by an evaluated call of __init__.
 PyRef for_class(PyTypeObject* type) {
   static PyObject* const name = PyUnicode_InternFromString("__init__");
-  static PyObject* const make = module_attribute("cresset._equivalents", "make_instance");
+  static PyObject* const make = module_attribute(python_names::kEquivalents, "make_instance");
   PyObject* const init = _PyType_Lookup(type, name);
   if (init == nullptr || !PyFunction_Check(init) || !has_substitute(init)) return {};
   return checked(PyMethod_New(make, (PyObject*)type));

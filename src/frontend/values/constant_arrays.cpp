@@ -8,6 +8,7 @@
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/observed_locals.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 
@@ -250,11 +251,11 @@ bool KnownArrays::is_only_given(PyObject* array, const CressetActivation& activa
 KnownArrays::Parts KnownArrays::take_apart(PyObject* array) const {
   PyObject* const root = root_of(array);
   if (root == array) {
-    static PyObject* const copy = module_attribute("cresset._capture_patches", "copy_of_array");
+    static PyObject* const copy = module_attribute(python_names::kCapturePatches, "copy_of_array");
     return {PyRef::borrow(copy), {}, checked(PyObject_CallOneArg(copy, array))};
   }
-  static PyObject* const place_of = module_attribute("cresset._capture_patches", "place_of_view");
-  static PyObject* const view = module_attribute("cresset._capture_patches", "view_of_array");
+  static PyObject* const place_of = module_attribute(python_names::kCapturePatches, "place_of_view");
+  static PyObject* const view = module_attribute(python_names::kCapturePatches, "view_of_array");
   PyRef place = checked(PyObject_CallFunctionObjArgs(place_of, root, array, nullptr));
   if (place.get() == Py_None) return {};
   return {PyRef::borrow(view), PyRef::borrow(root), std::move(place)};

@@ -8,6 +8,7 @@
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/cpython/range_iterator.h"
 #include "frontend/cpython/slots.h"
 #include "frontend/values/bound_methods.h"
@@ -60,7 +61,7 @@ bool is_list_object(PyObject* object) { return PyList_Check(object) && extends(P
 bool is_ours(PyObject* object) {
   PyObject* const module = PyDict_GetItemString(type_dict(Py_TYPE(object)), "__module__");
   return module != nullptr && PyUnicode_Check(module) &&
-         PyUnicode_CompareWithASCIIString(module, "cresset._capture_patches.ranges") == 0;
+         PyUnicode_CompareWithASCIIString(module, python_names::kRanges) == 0;
 }
 
 // Whether the object is an iterator of CPython whose __reduce__ reports its whole state without changing it.
@@ -244,7 +245,8 @@ Anatomy of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
   const Py_ssize_t taken = PyDict_GET_SIZE(dict) - PyList_GET_SIZE(left);
   const char* const view = view_of(object);
   if (view == nullptr || was_changed(object, dict, PyList_GET_SIZE(left))) return Anatomy{};
-  PyObject* const maker = module_attribute("cresset._capture_patches", (std::string("_iterator_over_") + view).c_str());
+  PyObject* const maker =
+      module_attribute(python_names::kCapturePatches, (std::string("_iterator_over_") + view).c_str());
   const PyRef form = checked(PyTuple_Pack(2, maker, Py_False));
   return {
       Anatomy::Kind::Iterator, form, {PyRef::borrow(dict), checked(PyLong_FromSsize_t(taken)), PyRef::borrow(left)}};
@@ -256,7 +258,7 @@ Anatomy of_set_iterator(PyObject* object, PyObject* left) {
   PyObject* set = nullptr;
   const auto visit = [](PyObject* held, void* out) { return *static_cast<PyObject**>(out) = held, 1; };
   Py_TYPE(object)->tp_traverse(object, visit, &set);
-  static PyObject* const maker = module_attribute("cresset._capture_patches", "_rest_of_set");
+  static PyObject* const maker = module_attribute(python_names::kCapturePatches, "_rest_of_set");
   const PyRef form = checked(PyTuple_Pack(2, maker, Py_False));
   if (set == nullptr || PyObject_LengthHint(object, -1) != PyList_GET_SIZE(left)) return PyErr_Clear(), Anatomy{};
   PyRef size = checked(PyLong_FromSsize_t(PySet_GET_SIZE(set)));
@@ -271,14 +273,14 @@ bool warns_of_pickling(PyObject* object) {
 PyRef reduced_iterator(PyObject* object) {
   if (!warns_of_pickling(object)) return PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   const NotEvaluated paused;
-  static PyObject* const quietly = module_attribute("cresset._capture_patches", "_reduced_quietly");
+  static PyObject* const quietly = module_attribute(python_names::kCapturePatches, "_reduced_quietly");
   return PyRef::steal(PyObject_CallOneArg(quietly, object));
 }
 
 void set_state(PyObject* made, PyObject* state) {
   if (!warns_of_pickling(made)) return (void)checked(PyObject_CallMethod(made, "__setstate__", "(O)", state));
   const NotEvaluated paused;
-  static PyObject* const quietly = module_attribute("cresset._capture_patches", "_set_state_quietly");
+  static PyObject* const quietly = module_attribute(python_names::kCapturePatches, "_set_state_quietly");
   checked(PyObject_CallFunctionObjArgs(quietly, made, state, nullptr));
 }
 

@@ -5,6 +5,7 @@
 
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 
 namespace cresset::frontend {
 namespace {
@@ -121,7 +122,7 @@ Anatomy anatomy_of_value(PyObject* object) {
         Anatomy::Kind::Value, checked(PyTuple_Pack(2, maker_of_view(object).get(), Py_False)), {PyRef::borrow(inside)}};
   if (PyFrozenSet_CheckExact(object)) return made_by({checked(PySequence_Tuple(object))});
   if (PyWeakref_CheckRefExact(object)) {
-    static PyObject* const dead = module_attribute("cresset._equivalents", "dead_reference");
+    static PyObject* const dead = module_attribute(python_names::kEquivalents, "dead_reference");
     PyObject* const referent = PyWeakref_GET_OBJECT(object);
     if (referent == Py_None) return {Anatomy::Kind::Value, checked(PyTuple_Pack(2, dead, Py_False)), {}};
     return ((PyWeakReference*)object)->wr_callback != nullptr ? Anatomy{} : made_by({PyRef::borrow(referent)});
