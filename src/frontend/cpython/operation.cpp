@@ -1,6 +1,7 @@
 #include "frontend/cpython/operation.h"
 
 #include "frontend/cpython/py_objects.h"
+#include "frontend/eval/bytecode.h"
 #include "frontend/eval/hooks.h"
 
 namespace cresset::frontend {

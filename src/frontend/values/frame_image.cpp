@@ -10,15 +10,11 @@ PyObject* unset() {
   return type;
 }
 
-namespace {
-
-PyRef slots_of(PyObject* const* values, int count) {
+static PyRef slots_of(PyObject* const* values, int count) {
   PyRef out = checked(PyTuple_New(count));
   for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(out.get(), i, Py_NewRef(values[i] != nullptr ? values[i] : unset()));
   return out;
 }
-
-}  // namespace
 
 std::string Place::text() const {
   if (frames.empty()) return "?";
