@@ -42,10 +42,6 @@ void enter_dispatch_state() {
 
 }  // namespace
 
-void abort_capture(std::string why) {
-  throw CaptureAbort({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, std::move(why));
-}
-
 Capture* Capture::current() { return current_capture; }
 Capture* Capture::exchange_current(Capture* other) { return std::exchange(current_capture, other); }
 

@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "bridge/capture/capture_abort.h"
 #include "bridge/capture/captured.h"
 #include "bridge/capture/input_proxy.h"
 #include "bridge/capture/source_lines.h"
@@ -32,14 +33,6 @@ namespace cresset::bridge {
 
 class History;  // autograd_history.h
 class RaisedByData;
-
-// Raised when a capture cannot continue: the operator needs tensor data or has no counterpart in a graph. The boxed
-// kernel catches it, flushes the capture and runs its operator eagerly.
-class CaptureAbort : public c10::Error {
- public:
-  using c10::Error::Error;
-};
-[[noreturn]] void abort_capture(std::string why);
 
 class Capture : public std::enable_shared_from_this<Capture> {
  public:

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "bridge/aten/op_schema.h"
-#include "bridge/capture/capture.h"
+#include "bridge/capture/capture_abort.h"
 
 namespace cresset::bridge {
 

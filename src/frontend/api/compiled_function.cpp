@@ -24,6 +24,7 @@
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/other_tracers.h"
 #include "frontend/values/deferred_iterators.h"
+#include "frontend/values/object_layout.h"
 #include "frontend/values/pending_error.h"
 #include "frontend/variants/automatic_dynamic.h"
 #include "frontend/variants/released_inputs.h"
@@ -359,7 +360,7 @@ PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* a
       make_fates(variant.fates, with);
       effects.happen();
       turn.give();
-      late.settle();
+      late.settle(&make_whole);
       settle_generators(variant.fates, with);
       variant.after.set();
       return result.release();
@@ -407,7 +408,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   effects->happen();
   effects.reset();
   turn_to_write.give();
-  late.settle();
+  late.settle(&make_whole);
   settle_generators(variant.fates, with);
   variant.after.set();
   next = {};

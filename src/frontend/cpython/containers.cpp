@@ -1,5 +1,7 @@
 #include "frontend/cpython/containers.h"
 
+#include <string_view>
+
 #include "frontend/cpython/py_objects.h"
 
 namespace cresset::frontend {
@@ -37,6 +39,11 @@ PyRef items_of(PyObject* object) {
   if (!is_deque(object)) return checked(PySequence_Tuple(object));
   const PyRef iterator = checked(deque_type()->tp_iter(object));
   return checked(PySequence_Tuple(iterator.get()));
+}
+
+bool goes_over_dict(PyObject* iterator) {
+  const std::string_view type = Py_TYPE(iterator)->tp_name;
+  return type.starts_with("dict_") || type == "odict_iterator";
 }
 
 }  // namespace cresset::frontend

@@ -19,5 +19,6 @@ inline bool is_container(PyObject* object) {
 // The items of a list, tuple or deque, or the keys of an OrderedDict, as a tuple; methods of subclasses are not called.
 // Other objects are iterated.
 PyRef items_of(PyObject* object);
+bool goes_over_dict(PyObject* iterator);  // over a dict or a view of a dict
 
 }  // namespace cresset::frontend

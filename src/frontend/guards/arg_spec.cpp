@@ -18,7 +18,7 @@
 #include "frontend/guards/state_guards.h"
 #include "frontend/guards/torch_modes.h"
 #include "frontend/values/numpy_ints.h"
-#include "frontend/values/structures.h"
+#include "frontend/values/object_layout.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/value_objects.h"
 #include "frontend/values/wrapper_tensors.h"

@@ -12,7 +12,7 @@
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/slots.h"
-#include "frontend/values/structures.h"
+#include "frontend/values/object_layout.h"
 
 namespace cresset::frontend {
 namespace {

@@ -5,6 +5,7 @@
 #include "frontend/cpython/py_objects.h"
 #include "frontend/eval/changers.h"
 #include "frontend/session/session.h"
+#include "frontend/values/bound_methods.h"
 #include "frontend/values/captured_classes.h"
 #include "frontend/values/number_classes.h"
 #include "frontend/values/symbols.h"

@@ -19,6 +19,11 @@ PyObject* descriptor_of(PyObject* self, const PyMethodDef* method, PyObject* nam
 
 }  // namespace
 
+bool has_own_self(PyObject* c_function) {
+  PyObject* self = PyCFunction_GET_SELF(c_function);
+  return self != nullptr && !PyModule_Check(self) && !PyType_Check(self);
+}
+
 bool is_bound_method(PyObject* object) {
   return is_c_function(object) ? has_own_self(object) : is_method_wrapper(object);
 }

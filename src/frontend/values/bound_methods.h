@@ -2,10 +2,12 @@
 // class.
 #pragma once
 
-#include "frontend/values/object_layout.h"
+#include "frontend/values/anatomy.h"
 
 namespace cresset::frontend {
 
+// Whether a C function is a method bound to an instance.
+bool has_own_self(PyObject* c_function);
 // Whether the object is a C function with a self of its own, or a method-wrapper.
 bool is_bound_method(PyObject* object);
 // Returns Kind::BuiltinMethod. The form is the descriptor, because the object's class may hold another object under the

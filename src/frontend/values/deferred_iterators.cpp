@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "frontend/cpython/containers.h"
+
 namespace cresset::frontend {
 namespace {
 
@@ -26,10 +28,10 @@ LateIterators::~LateIterators() {
   if (innermost == this) innermost = around_;
 }
 
-void LateIterators::settle() {
+void LateIterators::settle(PyRef (*make)(const Anatomy&)) {
   innermost = around_;
   for (const auto& [iterator, anatomy] : made_) {
-    const PyRef now = make_whole(anatomy);
+    const PyRef now = make(anatomy);
     if (Py_TYPE(now.get()) == Py_TYPE(iterator.get())) exchange_contents(iterator.get(), now.get());
   }
   made_.clear();

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/values/object_layout.h"
+#include "frontend/values/anatomy.h"
 
 namespace cresset::frontend {
 
@@ -16,7 +16,8 @@ class LateIterators {
   LateIterators();
   ~LateIterators();
   LateIterators(const LateIterators&) = delete;
-  void settle();  // called after the side effects
+  // Called after the side effects. make: builds the object of a layout.
+  void settle(PyRef (*make)(const Anatomy&));
 
  private:
   friend void note_made_iterator(PyObject* made, const Anatomy& anatomy);

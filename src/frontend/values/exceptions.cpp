@@ -5,6 +5,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "frontend/cpython/py_objects.h"
+#include "frontend/eval/hooks.h"
 
 namespace cresset::frontend {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "frontend/values/object_layout.h"
+#include "frontend/values/anatomy.h"
 
 namespace cresset::frontend {
 
@@ -15,6 +15,20 @@ PlaceOfItem place_in_exception(PyObject* exception, const Anatomy& anatomy, size
 PyRef make_exception(const Anatomy& anatomy);
 void fill_exception(PyObject* made, const Anatomy& anatomy);
 PyRef make_traceback(const Anatomy& anatomy);
+
+// Remembers, during its lifetime, the exception which was handled when this thread's call began. Exceptions raised by
+// the call may have it as their context, which the layout replaces by a placeholder. Without an `OuterHandled`, the
+// exception handled now is used.
+class OuterHandled {
+ public:
+  OuterHandled();
+  ~OuterHandled();
+  OuterHandled(const OuterHandled&) = delete;
+
+ private:
+  PyRef handled_;
+  PyObject* before_;
+};
 
 // Visits the objects which the frames of a traceback hold, directly or in containers.
 void visit_frames_of(PyObject* traceback, const std::function<void(PyObject*)>& visit);

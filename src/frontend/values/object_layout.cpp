@@ -1,11 +1,17 @@
 #include "frontend/values/object_layout.h"
 
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/Layout.h>
+#include <torch/csrc/MemoryFormat.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 
 #include "frontend/cpython/constant_values.h"
+#include "frontend/cpython/containers.h"
 #include "frontend/cpython/dict_keys.h"
+#include "frontend/cpython/not_evaluated.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/python_names.h"
@@ -15,7 +21,6 @@
 #include "frontend/values/deferred_iterators.h"
 #include "frontend/values/exceptions.h"
 #include "frontend/values/frame_image.h"
-#include "frontend/values/pending_error.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/value_objects.h"
@@ -481,11 +486,6 @@ bool is_data_object(PyObject* object) {
   return is_plain_instance(object) || is_dict_object(object) || is_list_object(object);
 }
 
-bool goes_over_dict(PyObject* iterator) {
-  const std::string_view type = Py_TYPE(iterator)->tp_name;
-  return type.starts_with("dict_") || type == "odict_iterator";
-}
-
 bool has_fate(PyObject* object, const Anatomy& anatomy) {
   if (anatomy.kind != Anatomy::Kind::Iterator)
     return anatomy.kind == Anatomy::Kind::Generator || anatomy.kind == Anatomy::Kind::Exception;
@@ -512,11 +512,6 @@ bool is_range_iterator(const Anatomy& anatomy) {
 bool is_counter(const Anatomy& anatomy) {
   static PyObject* const type = module_attribute("itertools", "count");
   return anatomy.kind == Anatomy::Kind::Iterator && form_item(anatomy, 0) == type;
-}
-
-bool has_own_self(PyObject* c_function) {
-  PyObject* self = PyCFunction_GET_SELF(c_function);
-  return self != nullptr && !PyModule_Check(self) && !PyType_Check(self);
 }
 
 Anatomy take_apart(PyObject* object) {
@@ -684,6 +679,32 @@ bool same_form(const Anatomy& a, const Anatomy& b) {
     if (!comparable || !same_constant(x, y)) return false;
   }
   return true;
+}
+
+bool is_identity(PyObject* object) {
+  return PyType_Check(object) || PyFunction_Check(object) || is_c_function(object) || PyMethod_Check(object) ||
+         THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) || is_enum_member(object) ||
+         is_module(object);
+}
+
+bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
+
+bool is_any_tuple(PyObject* object) { return is_tuple_or_size(object) || is_named_tuple(object); }
+
+bool is_other_container(PyObject* object) {
+  static PyObject* const with_defaults = module_attribute("collections", "defaultdict");
+  return (is_deque(object) && !is_data_object(object)) || PySet_CheckExact(object) ||
+         (PyObject*)Py_TYPE(object) == with_defaults;
+}
+
+bool is_dict(PyObject* object) {
+  static PyObject* ordered = module_attribute("collections", "OrderedDict");
+  return PyDict_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ordered;
+}
+
+bool is_structure(PyObject* object) {
+  return is_any_tuple(object) || PyList_CheckExact(object) || is_dict(object) || is_other_container(object) ||
+         (is_data_object(object) && !is_identity(object));
 }
 
 }  // namespace cresset::frontend

@@ -8,41 +8,9 @@
 
 #include "frontend/cpython/py_ref.h"
 #include "frontend/eval/hooks.h"
-#include "frontend/values/placed_symbols.h"
+#include "frontend/values/anatomy.h"
 
 namespace cresset::frontend {
-
-struct Anatomy {
-  enum class Kind : uint8_t {
-    None,        // not a known kind
-    Object,      // form: (type, attribute names and slot descriptors); parts: the attribute values
-    DictObject,  // a Python subclass of dict; form: (type, attribute names, keys); parts: item values, then attribute
-                 // values
-    ListObject,  // a Python subclass of list; form: (type, attribute names); parts: items, then attribute values
-    Cell,        // parts: the contents; no part for an empty cell
-    Method,      // form: the function; parts: its self
-    BuiltinMethod,  // bound_methods.h; form: its descriptor or its name; parts: its self
-    Function,   // form: (code, globals, name, qualified name, module, documentation, attribute names); parts: defaults,
-                // keyword defaults, closure, annotations, type parameters, attribute values
-    Set,        // form: (type); parts: the items
-    Deque,      // form: (type, maxlen); parts: the items
-    Mapping,    // OrderedDict, defaultdict; form: (type, default factory or None); parts: keys and values alternating
-    Generator,  // not running; form: (type, code, position in the code, or None for a finished generator); parts: the
-                // parts of a frame (resume_point.h)
-    Exception,  // form: (type, attribute names, whether the context is suppressed); parts: args, cause, context,
-                // traceback, fields of the C type, attribute values
-    Traceback,  // form: (position of each entry, globals of the entries)
-    Iterator,   // decomposed by its `__reduce__`; form: (callable, has a state); parts: arguments, state
-    Value,      // value_objects.h; form and parts as for Iterator
-    Wrapper,  // wrapper_tensors.h; form: (type, attribute names, dtype, device, requires_grad); parts: sizes, strides,
-              // storage offset, attribute values
-  };
-  Kind kind = Kind::None;
-  PyRef form;
-  std::vector<PyRef> parts;
-};
-
-inline PyObject* form_item(const Anatomy& anatomy, Py_ssize_t i) { return PyTuple_GET_ITEM(anatomy.form.get(), i); }
 
 // Kinds whose state advances when the object is used; for an exception, when it is raised. Reconstruction creates a new
 // object in the current state.
@@ -75,30 +43,12 @@ inline bool makes_parts(Anatomy::Kind kind) {
 // slots, and its items for a list or a dict. Modules are excluded, since guards compare modules by identity.
 bool is_data_object(PyObject* object);
 
-// Whether a C function is a method bound to an instance.
-bool has_own_self(PyObject* c_function);
-
 // Whether the layout belongs to a range iterator, or to the iterator which replaces it while the position is symbolic.
 bool is_range_iterator(const Anatomy& anatomy);
 bool is_counter(const Anatomy& anatomy);  // itertools.count
-bool goes_over_dict(PyObject* iterator);  // over a dict or a view of a dict
 
 // Returns Kind::None for all other kinds: containers, tensors, objects with hidden state. Runs no user code.
 Anatomy take_apart(PyObject* object);
-
-// Remembers, during its lifetime, the exception which was handled when this thread's call began. Exceptions raised by
-// the call may have it as their context, which the layout replaces by a placeholder. Without an `OuterHandled`, the
-// exception handled now is used.
-class OuterHandled {
- public:
-  OuterHandled();
-  ~OuterHandled();
-  OuterHandled(const OuterHandled&) = delete;
-
- private:
-  PyRef handled_;
-  PyObject* before_;
-};
 
 // Generators whose frames are running now, with the layout which they will have as suspended generators after
 // reconstruction. `take_apart()` returns these layouts while a `SeeRunning` lives.
@@ -130,5 +80,18 @@ PyRef make_whole(const Anatomy& anatomy);
 
 // Whether both layouts have the same kind, the same form and the same number of parts.
 bool same_form(const Anatomy& a, const Anatomy& b);
+
+// ---- The kinds of objects which guards compare by identity or by structure
+
+// Objects that programs compare by identity.
+bool is_identity(PyObject* object);
+bool is_named_tuple(PyObject* object);
+// Includes tuple subclasses whose instances are built from the items alone.
+bool is_any_tuple(PyObject* object);
+bool is_other_container(PyObject* object);
+bool is_dict(PyObject* object);
+// Whether the object is guarded by structure when its identity differs between calls: a container, or an object with
+// data. `parts_of_structure` (arg_spec.h) returns its parts.
+bool is_structure(PyObject* object);
 
 }  // namespace cresset::frontend

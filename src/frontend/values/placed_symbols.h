@@ -8,15 +8,9 @@
 #include <vector>
 
 #include "frontend/cpython/py_ref.h"
+#include "frontend/values/anatomy.h"
 
 namespace cresset::frontend {
-
-// key: a dict key, the index in a list or deque, the name of the args of a partial function or an exception. Also a
-// class's own attribute name, a name in a threading.local, the descriptor of a slot or of a tensor's .grad. Empty: a
-// cell. A .grad place holds only tensors.
-struct PlaceOfItem {
-  PyRef container, key;
-};
 
 class PlacedNumbers {
  public:

@@ -19,7 +19,6 @@
 #include "frontend/values/number_classes.h"
 #include "frontend/values/numpy_ints.h"
 #include "frontend/values/object_layout.h"
-#include "frontend/values/structures.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/value_objects.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "frontend/cpython/library_values.h"
-#include "frontend/values/object_layout.h"
+#include "frontend/values/anatomy.h"
 
 namespace cresset::frontend {
 

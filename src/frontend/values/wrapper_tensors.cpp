@@ -11,9 +11,9 @@
 #include "bridge/capture/input_proxy.h"
 #include "bridge/capture/sym_node.h"
 #include "frontend/cpython/errors.h"
+#include "frontend/cpython/not_evaluated.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/values/number_classes.h"
-#include "frontend/values/pending_error.h"
 #include "frontend/values/symbols.h"
 
 namespace cresset::frontend {

@@ -4,7 +4,7 @@
 // its sizes are symbolic, like the sizes of other tensors (bridge::Guest).
 #pragma once
 
-#include "frontend/values/object_layout.h"
+#include "frontend/values/anatomy.h"
 
 namespace cresset::frontend {
 

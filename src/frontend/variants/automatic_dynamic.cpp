@@ -12,7 +12,6 @@
 #include "frontend/cpython/slots.h"
 #include "frontend/feedback/thresholds.h"
 #include "frontend/values/object_layout.h"
-#include "frontend/values/structures.h"
 #include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
