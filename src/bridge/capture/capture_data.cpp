@@ -208,4 +208,8 @@ Result<ops::Types> Capture::shape_of(const ops::OpDef& def, ops::ShapeContext& c
   }
 }
 
+FloatExpr::Ref Capture::given_number(graph::ValueId value) const {
+  return bridge::given_number(*graph_, value, numbers_, real_inputs_, constants_);
+}
+
 }  // namespace cresset::bridge
