@@ -30,7 +30,7 @@ struct Anatomy {
     Deque,      // form: (type, maxlen); parts: the items
     Mapping,    // OrderedDict, defaultdict; form: (type, default factory or None); parts: keys and values alternating
     Generator,  // not running; form: (type, code, position in the code, or None for a finished generator); parts: the
-                // parts of a frame (resume_point.h)
+                // parts of a frame (frame_image.h)
     Exception,  // form: (type, attribute names, whether the context is suppressed); parts: args, cause, context,
                 // traceback, fields of the C type, attribute values
     Traceback,  // form: (position of each entry, globals of the entries)
