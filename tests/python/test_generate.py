@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 
-import models  # defines modules for transformers' imports
 import pytest
 import torch
 import transformers
