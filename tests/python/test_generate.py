@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 
+import models  # noqa: F401  (defines modules for transformers' imports)
 import pytest
 import torch
 import transformers
