@@ -12,7 +12,7 @@ namespace cresset::bridge {
 
 std::vector<graph::ValueId> Capture::call_data_dependent(graph::OpId op, std::vector<graph::Arg> args) {
   if (graph_->type(std::get<graph::ValueId>(args[0])).device.kind != graph::DeviceKind::Cpu)
-    abort_capture(c10::str(std::string(graph::op_name(op)), " on a device"));
+    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(graph::op_name(op)), " on a device"));
   std::vector<std::pair<uint32_t, uint32_t>> fresh;
   std::vector<graph::TensorType> types = data_dependent_types(*graph_, op, args, fresh);
   any_unbacked_ = true;
@@ -204,7 +204,7 @@ Result<ops::Types> Capture::shape_of(const ops::OpDef& def, ops::ShapeContext& c
   try {
     return def.shape(context, ops::OpArgs(*graph_, args));
   } catch (const InternalError& e) {
-    abort_capture(e.what());
+    abort_capture(BreakKind::DataDependentSize, e.what());
   }
 }
 

@@ -84,7 +84,9 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   }
   if (mode == CallMode::Disabled) {
     capture_->set_location();
-    capture_->flush(by_tracer ? kTraces : by_autograd ? kLeftToAutograd : why_disabled(callee));
+    capture_->flush(by_tracer     ? BreakReason(BreakKind::OtherTracer, kTraces)
+                    : by_autograd ? BreakReason(BreakKind::AutogradFeature, kLeftToAutograd)
+                                  : why_disabled(callee));
   }
   return CRESSET_NATIVE;
 }
@@ -320,7 +322,7 @@ CressetAction Session::call_whole(CressetActivation* activation, const CressetCa
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
   capture_->set_location();
-  return capture_->flush(kLeftWhole), CRESSET_NATIVE;
+  return capture_->flush({BreakKind::UntraceableFunction, kLeftWhole}), CRESSET_NATIVE;
 }
 
 // sys._getframemodulename, which typing and namedtuple call: the module of a caller's function.
@@ -396,7 +398,8 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (const CressetAction answered = call_cached(*activation, call, result); answered == CRESSET_NATIVE) {
     start(activation, Operation::Kind::Call, 0);
     in_progress_.call = call;
-    return capture_->flush("a call of a cached function with arguments that vary"), CRESSET_RUN;
+    return capture_->flush({BreakKind::SymbolicNumber, "a call of a cached function with arguments that vary"}),
+           CRESSET_RUN;
   } else if (answered != CRESSET_RUN) {
     return answered;
   }
@@ -457,7 +460,8 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
   const bool names = names_attribute(call);  // an attribute name is inspected first
   CCall what = names ? CCall{} : effect_of(*activation, call);
   if (names || (what.effect != CEffect::Outside && any_texts())) {
-    if (looks_at_text_of_float(call)) return capture_->flush("a look at the text of a float"), CRESSET_RUN;
+    if (looks_at_text_of_float(call))
+      return capture_->flush({BreakKind::SymbolicNumber, "a look at the text of a float"}), CRESSET_RUN;
     if (look_at_texts(activation, call) || names) what = effect_of(*activation, call);
   }
   if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
@@ -466,7 +470,8 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
     if (PyRef value = with_plain_numbers(call)) return in_progress_.end(), *result = value.release(), CRESSET_RESULT;
   }
   if (watches_death(what, call) || may_end_a_life(what))
-    return refuse(kWatchesDeaths), capture_->flush(kWatchesDeaths), CRESSET_RUN;
+    return refuse(BreakKind::ObjectLifetime, kWatchesDeaths),
+           capture_->flush({BreakKind::ObjectLifetime, kWatchesDeaths}), CRESSET_RUN;
   return before_known_call(activation, what, call, result);
 }
 
@@ -503,7 +508,9 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
   if (what.effect == CEffect::SetsAttribute) will_set_attribute(what, call);
   if (!batching_ && begins_batching(what.name)) batching_ = std::make_shared<bridge::SymbolicBatching>();
   if (what.effect == CEffect::Pure && keeps_sizes(what.name))
-    return capture_->flush("an operator whose derivative keeps sizes, inside of a transform"), CRESSET_RUN;
+    return capture_->flush(
+               {BreakKind::AutogradFeature, "an operator whose derivative keeps sizes, inside of a transform"}),
+           CRESSET_RUN;
   if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
     PyRef value = call_on_wrappers(*capture_, call);
     in_progress_.end();
@@ -512,18 +519,20 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
   if (what.effect == CEffect::Pure)
     if (PyRef value = with_numbers_it_takes(call)) return in_progress_.end(), *result = value.release(), CRESSET_RESULT;
   if (what.effect == CEffect::Pure && reads_memory_of_outsider(what))
-    return capture_->flush("the memory of a tensor is asked for"), CRESSET_RUN;
+    return capture_->flush({BreakKind::MemoryAccess, "the memory of a tensor is asked for"}), CRESSET_RUN;
   if (what.effect == CEffect::Pure) {  // a torch function: lists of sizes, tensors, numbers
     const Py_ssize_t named = cresset_count_named(&call);
     for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
       is_tensor(call.args[i]) ? hold_metadata(call.args[i]) : read_deep(call.args[i]);
-    if (pins_any(*activation, call, /*is_operator=*/true)) return capture_->flush(text_of(call)), CRESSET_RUN;
+    if (pins_any(*activation, call, /*is_operator=*/true))
+      return capture_->flush({BreakKind::SymbolicNumber, text_of(call)}), CRESSET_RUN;
     return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   }
   if (what.effect == CEffect::Outside || pins_any(*activation, call, /*is_operator=*/false) ||
       (what.self != nullptr && existed(what.self) && may_end_at_pin() && orders_symbols(what, call))) {
     const bool runs_frame = any_among(call.args, call.args + call.nargs, is_outsider);
-    return capture_->flush(text_of(call)), runs_frame ? CRESSET_NATIVE : CRESSET_RUN;
+    const BreakKind kind = what.effect == CEffect::Outside ? BreakKind::UntraceableFunction : BreakKind::SymbolicNumber;
+    return capture_->flush({kind, text_of(call)}), runs_frame ? CRESSET_NATIVE : CRESSET_RUN;
   }
   note_keys(what, call);
   PyObject* key = nullptr;
@@ -582,7 +591,7 @@ PyRef Session::names_in_frame(const CressetActivation& activation, const Cresset
   if (of_object) read_attribute(call.args[0], dict, value.get());
   if (which == std::begin(asked)) learn(value.get());
   if (call.callable != get_frame) return value;
-  if (!is_evaluated(activation, value.get())) refuse("looks at the frames of its callers");
+  if (!is_evaluated(activation, value.get())) refuse(BreakKind::UnguardedState, "looks at the frames of its callers");
   return value;
 }
 
@@ -623,7 +632,8 @@ void Session::hands_methods_on(const CressetCall& call) {
     PyObject* self = PyCFunction_GET_SELF(inner.callable);
     if (self == nullptr || PyModule_Check(self) || !existed(self) || !is_container(self)) continue;
     if (const CEffect effect = classify(inner).effect; effect == CEffect::Writes || effect == CEffect::ReadsAndWrites)
-      refuse("hands a method that changes a " + std::string(Py_TYPE(self)->tp_name) + " to C code");
+      refuse(BreakKind::SideEffect,
+             "hands a method that changes a " + std::string(Py_TYPE(self)->tp_name) + " to C code");
     read_whole(self);
   }
 }
@@ -770,14 +780,14 @@ void Session::log_method(const CCall& what, const CressetCall& call) {
     if (found != nullptr && (Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyWrapperDescr_Type))
       method = found;
   }
-  if (method == nullptr) return refuse(std::string("calls ") + what.name);
+  if (method == nullptr) return refuse(BreakKind::SideEffect, std::string("calls ") + what.name);
   Write write{Write::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
   const auto count = static_cast<size_t>(cresset_count_arguments(&call));
   for (size_t i = what.first; i < count; ++i) {
     // The rest of an iterator does not show its consumed items.
     if (PyIter_Check(call.args[i]) && !stores_what_it_is_given(key.get())) {
       without_symbols(PyRef::borrow(what.self));  // no write records them
-      return refuse(std::string("calls ") + what.name + " with an iterator");
+      return refuse(BreakKind::SideEffect, std::string("calls ") + what.name + " with an iterator");
     }
     write.values.push_back(PyRef::borrow(call.args[i]));
   }

@@ -275,7 +275,7 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   if (rounds_to_digits(call) && !capture_->symbolic_numbers) {
     start(activation, Operation::Kind::Call, 0);
     in_progress_.call = call;
-    return capture_->flush("a float is rounded to digits"), CRESSET_RUN;
+    return capture_->flush({BreakKind::SymbolicNumber, "a float is rounded to digits"}), CRESSET_RUN;
   }
   if (PyRef value = function_of_number(call)) return *result = value.release(), CRESSET_RESULT;
   if (PyRef value = whole_number(call)) return *result = value.release(), CRESSET_RESULT;
