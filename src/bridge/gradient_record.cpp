@@ -439,6 +439,7 @@ struct Capture::BackwardPart {
     const size_t inputs = capture.graph_->inputs.size(), symbols = capture.symbols_.size();
     std::string why;
     capture.backward_ = std::make_shared<Backward>();
+    capture.freed_graph = false;
     live.clear();
     Versions versions;
     for (const at::Tensor& t : capture.all_live()) versions.add(t);

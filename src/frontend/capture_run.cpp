@@ -49,6 +49,8 @@ CompileOptions without_symbols_of(CompileOptions options) {
 }
 
 class CaptureRun final : public PieceMaker {
+  using enum BreakKind;
+
  public:
   CaptureRun(const CaptureRequest& request, std::optional<NoCollection>& no_collection)
       : request_(request), no_collection_(no_collection), young_(no_collection->ages_known()) {
@@ -204,8 +206,8 @@ class CaptureRun final : public PieceMaker {
   PyRef begin_again(Natively&& natively) {
     PyErr_Clear();
     piece_->capture().before_flush = nullptr;
-    piece_->refuse({BreakKind::AutogradFeature,
-                    "an operator that asks for plain sizes inside of a transform, where no piece can end"});
+    piece_->refuse(
+        {AutogradFeature, "an operator that asks for plain sizes inside of a transform, where no piece can end"});
     piece_->capture().flush(piece_->variant()->eager_reason);
     piece_->take_back_numbers();
     time_.stop();
@@ -316,8 +318,8 @@ class CaptureRun final : public PieceMaker {
     bridge::Capture& capture = piece_->capture();
     capture.before_flush = nullptr;
     piece_->variant()->raised = true;
-    piece_->refuse({BreakKind::Raised, "the call raised"});
-    capture.flush({BreakKind::Raised, "the call raised"});
+    piece_->refuse({Raised, "the call raised"});
+    capture.flush({Raised, "the call raised"});
   }
 
   void end_returned(PyObject* args, PyObject* kwargs, PyObject* result) {
@@ -342,10 +344,9 @@ class CaptureRun final : public PieceMaker {
     if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
     variant.raised |= session_ != nullptr && session_->was_unseen();
     if (session_ != nullptr && session_->in_transform())
-      piece_->refuse({BreakKind::AutogradFeature, "the call leaves a level of forward_ad open"});
+      piece_->refuse({AutogradFeature, "the call leaves a level of forward_ad open"});
     variant.after = TorchState::now();
-    if (!variant.after.reachable_from(variant.state))
-      piece_->refuse({BreakKind::ChangedModes, "the call changes torch's modes"});
+    if (!variant.after.reachable_from(variant.state)) piece_->refuse({ChangedModes, "the call changes torch's modes"});
     if (piece_->refused()) return;
     piece_->begin_recipes(session_.get());
     const bridge::Capture::Scope scope(piece_->capture());  // input proxies act as their proxy tensors
@@ -358,7 +359,7 @@ class CaptureRun final : public PieceMaker {
       return piece_->refuse(
           {e.kind, "the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds"});
     }
-    if (piece_->capture().closed()) return piece_->refuse({BreakKind::NoReconstruction, kEndedMeanwhile});
+    if (piece_->capture().closed()) return piece_->refuse({NoReconstruction, kEndedMeanwhile});
     if (BreakReason why = end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
   }
 
@@ -366,18 +367,16 @@ class CaptureRun final : public PieceMaker {
   void check_traced(PyObject* args, PyObject* kwargs) {
     Variant& variant = *piece_->variant();
     std::string changed;
-    if (!variant.modules.unchanged(&changed))
-      return piece_->refuse({BreakKind::SideEffect, "the call changes state: " + changed});
+    if (!variant.modules.unchanged(&changed)) return piece_->refuse({SideEffect, "the call changes state: " + changed});
     if (!piece_->leaves_containers(args, kwargs))
-      piece_->refuse({BreakKind::SideEffect, "the call changes a container among its arguments"});
+      piece_->refuse({SideEffect, "the call changes a container among its arguments"});
   }
 
   // Refuses all segments of this call, so that later calls run in eager mode from the beginning.
   void refuse_earlier_pieces() {
     if (session_ == nullptr || !session_->changes_shared_class()) return;
-    const BreakReason why = session_->refusal().empty()
-                                ? BreakReason(BreakKind::ChangedClass, "changes a class of its own")
-                                : session_->refusal();
+    const BreakReason why =
+        session_->refusal().empty() ? BreakReason(ChangedClass, "changes a class of its own") : session_->refusal();
     const auto refuse = [&](Piece& piece) {
       piece.variant()->next = {};
       piece.refuse(why);
@@ -393,11 +392,11 @@ class CaptureRun final : public PieceMaker {
       piece_->compile_and_run();
     } catch (const PythonError&) {
       misuse_.emplace();
-      piece_->refuse({BreakKind::InvalidArguments, "misuse"});
+      piece_->refuse({InvalidArguments, "misuse"});
     } catch (const c10::Error&) {
       raised_ = std::current_exception();
       piece_->variant()->raised = true;
-      piece_->refuse({BreakKind::Raised, "the call raised"});
+      piece_->refuse({Raised, "the call raised"});
     }
   }
 
@@ -447,7 +446,7 @@ class CaptureRun final : public PieceMaker {
       obstacle = make_break();
     } catch (const PythonError&) {
       PyErr_Clear();
-      obstacle = {BreakKind::NoReconstruction, "its state cannot be read"};
+      obstacle = {NoReconstruction, "its state cannot be read"};
     }
     if (!obstacle.empty() && !request_.options.fullgraph && leaves_whole(obstacle))
       piece_->variant()->raised = true;  // the next call captures again
@@ -477,9 +476,9 @@ class CaptureRun final : public PieceMaker {
       note_reason(request_.name, at);
     }
     keep_piece();
-    const bool watches = session_->refusal().is(BreakKind::ObjectLifetime);
-    if (watches) forget_pieces(session_->dying(), {BreakKind::ObjectLifetime, kWatchesDeaths});
-    if (watches || obstacle.is(BreakKind::ObjectLifetime)) let_go();
+    const bool watches = session_->refusal().is(ObjectLifetime);
+    if (watches) forget_pieces(session_->dying(), {ObjectLifetime, kWatchesDeaths});
+    if (watches || obstacle.is(ObjectLifetime)) let_go();
     request_.turn.give();
     return rethrow(), true;
   }
@@ -524,9 +523,9 @@ class CaptureRun final : public PieceMaker {
   bool leaves_whole(const BreakReason& obstacle) {
     const CressetActivation* at = cresset_eval_current();
     if (leave_whole(at)) return true;
-    if (obstacle.is(BreakKind::InOperation)) return leave_whole_at(at);
+    if (obstacle.is(InOperation)) return leave_whole_at(at);
     const Variant& variant = *piece_->variant();
-    if (obstacle.is(BreakKind::ChangedModes) && variant.after.inference_mode != variant.state.inference_mode)
+    if (obstacle.is(ChangedModes) && variant.after.inference_mode != variant.state.inference_mode)
       return !std::exchange(request_.inference_apart, true);
     if (closed_frame_ <= 0) return false;
     for (int i = frame_count_ - closed_frame_; i > 0 && at != nullptr; --i) at = at->caller;
@@ -570,28 +569,26 @@ class CaptureRun final : public PieceMaker {
     closed_frame_ = -1;
     Variant& variant = *piece_->variant();
     const InProgress& op = session_->in_progress();
-    if (request_.options.fullgraph) return {BreakKind::UserRequest, "fullgraph=True"};
+    if (request_.options.fullgraph) return {UserRequest, "fullgraph=True"};
     refuse_earlier_pieces();
     const BreakReason refusal = session_->refusal();
     variant.raised |= session_->was_unseen();
     if (!refusal.empty()) return refusal;
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
-      return {BreakKind::InOperation, "in the middle of an operation of the interpreter"};
-    if (session_->has_ended())
-      return {BreakKind::NoReconstruction, "when the program has ended, and what it held dies"};
+      return {InOperation, "in the middle of an operation of the interpreter"};
+    if (session_->has_ended()) return {NoReconstruction, "when the program has ended, and what it held dies"};
     if (op.in_transform)
-      return {BreakKind::AutogradFeature, "inside a transform of torch.func, or a level of torch.autograd.forward_ad"};
-    if (op.uses_up) return {BreakKind::SideEffect, "the operation in progress has begun to use up what it was given"};
+      return {AutogradFeature, "inside a transform of torch.func, or a level of torch.autograd.forward_ad"};
+    if (op.uses_up) return {SideEffect, "the operation in progress has begun to use up what it was given"};
     if (piece_->capture().has_effects_since(op.done))
-      return {BreakKind::SideEffect, "the operation had written tensors or drawn random numbers before"};
+      return {SideEffect, "the operation had written tensors or drawn random numbers before"};
     std::string why;
     const Frames frames = frames_after(innermost, op.kind == Operation::Kind::Truth, &why);
-    if (!frames.contents) return {BreakKind::NoReconstruction, why};
+    if (!frames.contents) return {NoReconstruction, why};
     const SeeRunning running(frames.running);
     variant.after = op.state;
-    if (!variant.after.reachable_from(variant.state))
-      return {BreakKind::ChangedModes, "inside a change of torch's modes"};
+    if (!variant.after.reachable_from(variant.state)) return {ChangedModes, "inside a change of torch's modes"};
     piece_->begin_recipes(session_.get());
     RecipeBuilder& recipes = piece_->recipes();
     variant.next.point = point_at(frames.place);
@@ -599,7 +596,7 @@ class CaptureRun final : public PieceMaker {
     variant.next.operation = op.kept();
     try {
       variant.effects = effects_of(recipes);
-      if (shares_iterator(frames.contents.get())) return {BreakKind::NoReconstruction, "an iterator in state goes on"};
+      if (shares_iterator(frames.contents.get())) return {NoReconstruction, "an iterator in state goes on"};
       variant.next.frames = build_frames(frames.contents.get());
       for (const PyRef& operand : variant.next.operation.operands)
         variant.next.operands.push_back(recipes.build(operand.get(), "operand"));
@@ -608,7 +605,7 @@ class CaptureRun final : public PieceMaker {
       leave_address(e);
       return {e.kind, e.path + " of type " + e.type_name + " lives on, which no recipe rebuilds"};
     }
-    if (piece_->capture().closed()) return {BreakKind::NoReconstruction, kEndedMeanwhile};
+    if (piece_->capture().closed()) return {NoReconstruction, kEndedMeanwhile};
     variant.next.operation.operands.clear();
     collect_constants(variant.args, variant.next.constants);
     collect_constants(variant.kwargs, variant.next.constants);
@@ -632,8 +629,7 @@ class CaptureRun final : public PieceMaker {
       if (seen.failed || !piece_->capture().part_failure().empty()) seen.undo();
     };
     const PyRef objects = objects_of(python);
-    if (has_hook_of_c(objects.get()))
-      return piece_->capture().fail_part({BreakKind::AutogradFeature, "a hook is C code"});
+    if (has_hook_of_c(objects.get())) return piece_->capture().fail_part({AutogradFeature, "a hook is C code"});
     try {
       session_->run_part(objects.get(), run, seen);
     } catch (...) {

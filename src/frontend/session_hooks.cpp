@@ -74,6 +74,10 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
   in_progress_.in_transform = tangent_levels_ > 0 || in_progress_.state.depth_of_transforms() > 0;
 }
 
+static std::string looks_into_type_of(const PyObject* object) {
+  return std::string("looks into a ") + Py_TYPE(object)->tp_name;
+}
+
 // A branch on a tensor or a data-dependent number: the segment ends, and a segment for this outcome begins.
 int Session::truth(CressetActivation* activation, PyObject* value) {
   if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // a dict subclass: whether it is empty
@@ -369,9 +373,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     foreign = foreign || (is_closed(operand) && is_closed_to_facts(operand));
   }
   if (others && !foreign) return CRESSET_RUN;
-  if (!kind && foreign)
-    return refuse(BreakKind::UnguardedState, std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name),
-           CRESSET_RUN;
+  if (!kind && foreign) return refuse(BreakKind::UnguardedState, looks_into_type_of(op.operands[0])), CRESSET_RUN;
   if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
   // Operators that access containers stay with the evaluator, whose hooks report their reads and writes.
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
@@ -392,9 +394,7 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
   in_progress_.operands[0] = op.operands[0];
   in_progress_.operands[1] = op.operands[1];
   const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
-  if (foreign)
-    capture_->flush(
-        {BreakKind::UnguardedState, std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name});
+  if (foreign) capture_->flush({BreakKind::UnguardedState, "an operator that " + looks_into_type_of(looked_into)});
   std::optional<PlainOperands> plain;  // other C code would treat symbols as plain objects
   if (foreign) plain.emplace(op, in_progress_);
   PyRef value = kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();

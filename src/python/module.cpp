@@ -68,8 +68,9 @@ void describe_breaks(const frontend::Totals& totals, py::dict& out) {
   py::list texts, details;
   for (const frontend::NotedReason& noted : totals.break_reasons) {
     texts.append(noted.text());
-    details.append(describe(noted.why));
-    details[details.size() - 1]["function"] = noted.function;
+    py::dict row = describe(noted.why);
+    row["function"] = noted.function;
+    details.append(row);
   }
   out["graph_break_reasons"] = texts;
   out["graph_break_details"] = details;
@@ -144,7 +145,7 @@ py::dict describe(const frontend::Variant& variant, const std::string& begins) {
   row["ends"] = ends.text();
   row["eager_reason"] = variant.eager_reason.text();
   const BreakReason& why = variant.eager_reason.empty() ? ends : variant.eager_reason;
-  row["break_reason"] = why.empty() ? py::object(py::none()) : describe(why);
+  row["break_reason"] = why.empty() ? py::object(py::none()) : py::object(describe(why));
   row["facts"] = variant.facts.texts();
   if (variant.entry == nullptr) return row;
   const driver::Stats& s = variant.entry->stats();

@@ -206,7 +206,7 @@ def test_fullgraph_names_kind_place_and_remedy():
     with pytest.raises(cresset.CaptureError) as error:
         cresset.compile(branches, fullgraph=True)(torch.ones(3))
     text = str(error.value)
-    assert "branches cannot be captured whole: a number read from tensor data at " in text
+    assert "branches cannot be captured whole: " in text
     assert f"{__file__}:{line_of(branches)} in " in text
     assert "; remedy: change that line, or drop fullgraph=True" in text
     assert text.endswith(f"[DataDependentValue: {'; remedy: '.join(KINDS['DataDependentValue'])}]")
