@@ -5,17 +5,17 @@
 namespace cresset {
 namespace {
 
-struct Row {
+struct BreakRow {
   std::string_view name, description, remedy;
 };
 
-constexpr Row kRows[] = {
+constexpr BreakRow kBreakRows[] = {
 #define CRESSET_BREAK_KIND(name, description, remedy) {#name, description, remedy},
 #include "base/break_reasons.def"
 #undef CRESSET_BREAK_KIND
 };
 
-const Row& row_of(BreakKind kind) { return kRows[static_cast<size_t>(kind)]; }
+const BreakRow& row_of(BreakKind kind) { return kBreakRows[static_cast<size_t>(kind)]; }
 
 }  // namespace
 
@@ -24,8 +24,8 @@ std::string_view describe(BreakKind kind) { return row_of(kind).description; }
 std::string_view remedy_of(BreakKind kind) { return row_of(kind).remedy; }
 
 std::optional<BreakKind> kind_named(std::string_view name) {
-  for (size_t i = 0; i < std::size(kRows); ++i)
-    if (kRows[i].name == name) return static_cast<BreakKind>(i);
+  for (size_t i = 0; i < std::size(kBreakRows); ++i)
+    if (kBreakRows[i].name == name) return static_cast<BreakKind>(i);
   return std::nullopt;
 }
 
