@@ -65,7 +65,7 @@ def attribute(owner, name):
 def _is_code_of(function, package):
     file = function.__code__.co_filename
     if file.startswith("<frozen"):
-        return package is not torch
+        return package is not _torch
     if package is _torch:
         return file.startswith(_TORCH + os.sep) or (file.startswith(_LIBRARY) and os.path.basename(file) in _DECORATORS)
     return file.startswith(_LIBRARY + os.sep) and "-packages" + os.sep not in file

@@ -224,8 +224,6 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
 
 // The results are values of their own, as long as nobody can see that they share the caller's memory.
 void CaptureCall::hidden_view_of_callers(const TraceTensor& source) {
-  if (source.chain() != nullptr)
-    abort_capture(BreakKind::AutogradFeature, entry_.name + " of a view of a tensor which requires gradients");
   const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
   std::vector<at::Tensor> tensors;
   for (const ValueId v : results) {

@@ -5,6 +5,7 @@
 #include "bridge/control_flow.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
+#include "bridge/index_checks.h"
 #include "bridge/raised_by_data.h"
 #include "bridge/rebase.h"
 
@@ -101,6 +102,7 @@ void Capture::keep_what_raises(const Backward* backward) {
   const auto use_all = [&](const std::vector<graph::Arg>& args) {
     graph::Graph::for_each_value(args, [&](const graph::ValueId& v) { use(v); });
   };
+  std::vector<UnusedCall> unused;
   std::for_each(graph_->outputs.begin(), graph_->outputs.end(), use);
   for (const graph::Mutation& m : graph_->mutations) use(m.value);
   const auto use_part = [&](const GraphPart& part) {
@@ -115,9 +117,15 @@ void Capture::keep_what_raises(const Backward* backward) {
     graph::Node& node = graph_->node(graph_->order[i]);
     const bool is_used =
         std::any_of(node.results.begin(), node.results.end(), [&](graph::ValueId v) { return used[v.index]; });
-    node.caught = node.caught || (!is_used && may_raise(*graph_, node.op, node.args));
+    if (!is_used && !node.caught && may_raise(*graph_, node.op, node.args)) {
+      unused.push_back({i, index_bounds(*graph_, node.op, node.args)});
+      node.caught = unused.back().bounds.empty();
+      for (const IndexBound& bound : unused.back().bounds) use(bound.indices);
+    }
     if (is_used || node.caught) use_all(node.args);
   }
+  std::reverse(unused.begin(), unused.end());
+  check_indices(*graph_, constants_, data_calls_, unused);
 }
 
 Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once) {

@@ -140,6 +140,49 @@ const DataCheck* data_check(graph::OpId op) {
   return op.index < checks.size() ? checks[op.index] : nullptr;
 }
 
+static std::vector<IndexBound> bounds_of_list(const graph::Graph& graph, const std::vector<Arg>& args) {
+  const auto& sizes = graph.type(std::get<ValueId>(args.at(0))).sizes;
+  const auto& indices = std::get<std::vector<OptionalValue>>(args.at(1));
+  std::vector<IndexBound> found;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d]) continue;
+    if (is_mask(graph.type(*indices[d]).dtype) || d >= sizes.size()) return {};
+    found.push_back({*indices[d], sizes[d], /*from_the_end=*/true});
+  }
+  return found;
+}
+
+std::vector<IndexBound> index_bounds(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>& args) {
+  const DataCheck* const check = data_check(op);
+  if (check == nullptr) return {};
+  const auto is_index = [&](const IndexBound& bound) {
+    const DType dtype = graph.type(bound.indices).dtype;
+    return dtype == DType::I64 || dtype == DType::I32;
+  };
+  std::vector<IndexBound> found;
+  switch (check->by) {
+    case By::List:
+      found = bounds_of_list(graph, args);
+      break;
+    case By::AlongDim:
+    case By::AlongDimEither: {
+      const auto dim = std::get<sym::ExprId>(args.at(1));
+      const auto& sizes = graph.type(std::get<ValueId>(args.at(0))).sizes;
+      if (!graph.pool().is_const(dim) || sizes.empty()) return {};
+      const int64_t d = graph.pool().const_value(dim);
+      found.push_back({std::get<ValueId>(args.at(2)), sizes.at(static_cast<size_t>(d < 0 ? d + std::ssize(sizes) : d)),
+                       check->by == By::AlongDimEither});
+      break;
+    }
+    case By::Rows:
+      found.push_back({std::get<ValueId>(args.at(1)), graph.type(std::get<ValueId>(args.at(0))).sizes.at(0), false});
+      break;
+    default:
+      return {};
+  }
+  return std::all_of(found.begin(), found.end(), is_index) ? found : std::vector<IndexBound>{};
+}
+
 bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>& args) {
   const DataCheck* const check = data_check(op);
   if (check == nullptr) return ops::find(op) == nullptr && graph::op_name(op).starts_with("aten::");

@@ -15,6 +15,15 @@ const DataCheck* data_check(graph::OpId op);  // nullptr: it never raises becaus
 // Whether the operator may raise for these contents. Also true for an operator without cresset's own rules.
 bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
 
+// Integers of a tensor and the size which they have to stay below. Negative ones count from the end, or raise.
+struct IndexBound {
+  graph::ValueId indices;
+  sym::ExprId size;
+  bool from_the_end;
+};
+// The bounds, where the operator raises by indices alone; empty otherwise.
+std::vector<IndexBound> index_bounds(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
+
 // Examines the data of the captured call.
 class RaisedByData {
  public:

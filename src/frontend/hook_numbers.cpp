@@ -36,7 +36,7 @@ PyObject* HooksOfCall::counter() {
 }
 
 void HooksOfCall::begin_piece(const void* place) {
-  constexpr long long kNoNumberOfTorch = 1LL << 40, kMostOfPiece = 1 << 12;
+  constexpr long long kNoNumberOfTorch = 1LL << 40, kMostOfPiece = 1LL << 20;
   static auto& begins = *new std::unordered_map<const void*, long long>;  // not destroyed after Python
   if (current_ == nullptr) return;
   const auto next = static_cast<long long>(begins.size());

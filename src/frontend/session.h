@@ -147,6 +147,7 @@ class Session {
 
  private:
   friend struct SessionHooks;
+  struct OperatorRules;  // operator_rules.cpp
   // Machinery: code of symbolic numbers, run in CPython. Replacement: code of cresset._capture_patches, which sees
   // symbolic numbers as they are. LoggerQuestion: Logger.isEnabledFor.
   enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion, NestedTensors };
@@ -160,9 +161,6 @@ class Session {
   int same(PyObject* left, PyObject* right);
   PyRef length_in_state(const CressetCall& call);
   CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
-  bool looks_into_grown(const CressetOperator& op);
-  bool indexes_by_any(const CressetActivation& activation, const CressetOperator& op);
-  bool computes_by_any(const CressetActivation& activation, const CressetOperator& op);
   bool stores_by_any(const CressetActivation& activation, const CressetWrite& write);
   bool may_end_at_pin() const;
   CressetAction operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,

@@ -177,8 +177,16 @@ static bool holds_reference(PyObject* container, PyObject* object) {
   return reference && holds_object(container, reference.get());
 }
 
-// Looks the address up by `==`. For containers of numbers and strings the lookup runs no code of the program.
+// Compares integers alone in lists and tuples, whose other items may have an `__eq__` of the program. Dictionaries and
+// sets compare keys of the same hash.
 static bool holds_address(PyObject* container, PyObject* object) {
+  const auto is_address = [&](PyObject* item) { return PyLong_CheckExact(item) && PyLong_AsVoidPtr(item) == object; };
+  if (PyList_Check(container) || PyTuple_Check(container)) {
+    PyObject** const items = PySequence_Fast_ITEMS(container);
+    const bool found = std::any_of(items, items + PySequence_Fast_GET_SIZE(container), is_address);
+    if (PyErr_Occurred() != nullptr) PyErr_Clear();  // an integer that is no address
+    return found;
+  }
   const PyRef address = checked(PyLong_FromVoidPtr(object));
   const int has = PyDict_Check(container) ? PyDict_Contains(container, address.get())
                                           : PySequence_Contains(container, address.get());

@@ -242,7 +242,7 @@ def test_good_calls_are_one_piece():
 
 def cleans_up(x, i, log):
     try:
-        x[i]
+        (x.sin() @ x.t())[i]
         return x + 1
     finally:
         log.append("f")
@@ -303,5 +303,31 @@ def test_what_nobody_uses_is_not_computed_for_a_finally_that_cleans_up():
         log = []
         assert torch.equal(compiled(WIDE, tensor([1]), log), WIDE + 1)
         assert log == ["f"]
+    # The indices alone are checked: neither the sine nor the product is computed.
     found = cresset._C.variants(compiled)
-    assert [(v["extern_calls"], v["kernel_count"]) for v in found] == [(0, 1)]
+    assert [(v["extern_calls"], v["kernel_count"]) for v in found] == [(1, 1)]
+
+
+def unused_rows(x, i):
+    x.exp().index_select(0, i)
+    F.embedding(i, x.cos())
+    x.tanh().gather(0, i[:, None])
+    torch.index_put(x.abs(), (i,), torch.ones(()))
+    return x + 1
+
+
+@torch.no_grad()
+def test_indices_of_unused_operators_are_checked_alone():
+    compiled = cresset.compile(unused_rows, fullgraph=True)
+    x = torch.randn(5, 5)
+    for i in ([1], [2, 3], [4], [0, 0, 4], [], [5], [-1], [1, 9], [0], [-6]):
+        given = torch.tensor(i, dtype=torch.int64)
+        outcomes = []
+        for f in (unused_rows, compiled):
+            try:
+                outcomes.append(f(x, given).tolist())
+            except IndexError as e:
+                outcomes.append(str(e))
+        assert outcomes[0] == outcomes[1], i
+    found = cresset._C.variants(compiled)
+    assert [(v["extern_calls"], v["kernel_count"]) for v in found] == [(4, 1)]
