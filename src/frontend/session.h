@@ -151,6 +151,7 @@ class Session {
   struct CallRules;       // call_rules.cpp
   struct KnownCallRules;  // session_calls.cpp
   struct CallQuestions;
+  struct NumberRules;  // session_numbers.cpp
   // Machinery: code of symbolic numbers, run in CPython. Replacement: code of cresset._capture_patches, which sees
   // symbolic numbers as they are. LoggerQuestion: Logger.isEnabledFor.
   enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion, NestedTensors };
