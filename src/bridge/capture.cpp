@@ -42,10 +42,6 @@ void enter_dispatch_state() {
 
 }  // namespace
 
-void abort_capture(std::string why) {
-  throw CaptureAbort({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, std::move(why));
-}
-
 Capture* Capture::current() { return current_capture; }
 Capture* Capture::exchange_current(Capture* other) { return std::exchange(current_capture, other); }
 
@@ -151,20 +147,26 @@ namespace {
 
 DType dtype_or_abort(const at::Tensor& real) {
   const std::optional<DType> dtype = from_torch(real.scalar_type());
-  if (!dtype) abort_capture(c10::str("tensors of dtype ", real.scalar_type(), " have no representation in a graph"));
+  if (!dtype)
+    abort_capture(BreakKind::UnsupportedDtype,
+                  c10::str("tensors of dtype ", real.scalar_type(), " have no representation in a graph"));
   return *dtype;
 }
 
 // Aborts for a tangent of a forward-mode level which was open before the capture.
 void reject_tangent(const at::Tensor& real) {
-  if (has_tangent(real)) abort_capture("a tensor of the caller's has a tangent (torch.autograd.forward_ad)");
+  if (has_tangent(real))
+    abort_capture(BreakKind::AutogradFeature, "a tensor of the caller's has a tangent (torch.autograd.forward_ad)");
 }
 
 void reject_exotic(const at::Tensor& real) {
-  if (real.layout() != c10::kStrided) abort_capture("a tensor that is not strided");
-  if (real.is_conj() || real.is_neg()) abort_capture("a lazily conjugated or negated tensor");
-  if (real.unsafeGetTensorImpl()->is_python_dispatch()) abort_capture("a tensor subclass with __torch_dispatch__");
-  if (!from_torch(real.device())) abort_capture("a tensor on device " + real.device().str());
+  if (real.layout() != c10::kStrided) abort_capture(BreakKind::UnsupportedLayout, "a tensor that is not strided");
+  if (real.is_conj() || real.is_neg())
+    abort_capture(BreakKind::UnsupportedLayout, "a lazily conjugated or negated tensor");
+  if (real.unsafeGetTensorImpl()->is_python_dispatch())
+    abort_capture(BreakKind::TensorSubclass, "a tensor subclass with __torch_dispatch__");
+  if (!from_torch(real.device()))
+    abort_capture(BreakKind::UnsupportedDevice, "a tensor on device " + real.device().str());
 }
 
 // Dimensions of a dense tensor, innermost first; nullopt when the strides are not dense.
@@ -304,7 +306,8 @@ at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const st
 void Capture::add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
   use_guests_ = true;
   const bool fresh = lifted_.find(real.unsafeGetTensorImpl()) == lifted_.end();
-  if (fresh && !Guest::possible(real)) abort_capture("an argument that is a tensor of a kind of its own");
+  if (fresh && !Guest::possible(real))
+    abort_capture(BreakKind::TensorSubclass, "an argument that is a tensor of a kind of its own");
   const at::Tensor stand_in = add_input(real, std::move(name), marks);
   if (!fresh) return;
   guests_.emplace_back(real, stand_in);
@@ -391,7 +394,7 @@ at::Tensor Capture::lift(const at::Tensor& real) {
   reject_tangent(real);
   const auto memory = storage_of_memory_.find(real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr);
   if (memory != storage_of_memory_.end() && storages_[memory->second.index].version > 0)
-    abort_capture("memory that was written is reached in another way");
+    abort_capture(BreakKind::AliasedWrite, "memory that was written is reached in another way");
   const uint32_t position = static_cast<uint32_t>(constants_.size());
   const auto named = names_.find(real.unsafeGetTensorImpl());
   const graph::ValueId value =
@@ -472,7 +475,7 @@ graph::ValueId Capture::parent_value(const Storage& storage, const ViewChain& li
 }
 
 graph::ValueId Capture::memory_of(TraceTensor& tensor) {
-  if (&tensor.capture() != this) abort_capture("a tensor of another capture");
+  if (&tensor.capture() != this) abort_capture(BreakKind::UnguardedState, "a tensor of another capture");
   Storage& storage = storages_[tensor.storage_id().index];
   settle_watched(storage);
   if (tensor.version == storage.version) return tensor.value;
@@ -543,7 +546,8 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
                                             std::vector<graph::TensorType> types) {
   for (const graph::TensorType& type : types)
     for (const sym::ExprId size : type.sizes)
-      if (env().pool().is_const(size) && env().pool().const_value(size) < 0) abort_capture("a result of negative size");
+      if (env().pool().is_const(size) && env().pool().const_value(size) < 0)
+        abort_capture(BreakKind::InvalidArguments, "a result of negative size");
   if (any_unbacked_) assume_sizes(types);
   const graph::NodeId id = graph_->add_node(op, std::move(args), std::move(types));
   const graph::Node& node = graph_->node(id);
@@ -573,7 +577,7 @@ void Capture::note_hidden_alias(const TraceTensor& source, const TraceTensor& re
 
 void Capture::require_writable(const TraceTensor& tensor) const {
   if (storages_[tensor.storage_id().index].ambiguous)
-    abort_capture("a write to memory that several arguments or parameters share");
+    abort_capture(BreakKind::AliasedWrite, "a write to memory that several arguments or parameters share");
 }
 
 namespace {
@@ -655,7 +659,7 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
     if (*found == type.device) continue;
     const std::string_view name = graph::op_name(op);
     if (name.find("copy") != std::string_view::npos || name.find("index") != std::string_view::npos) return;
-    abort_capture(c10::str(std::string(name), " on tensors of several devices"));
+    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(name), " on tensors of several devices"));
   }
 }
 
@@ -663,8 +667,8 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
 void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types) {
   for (const graph::TensorType& type : types)
     if (type.device.kind != graph::DeviceKind::Cpu)
-      abort_capture(
-          c10::str(graph::op_name(op), " on device ", graph::text::word(graph::text::kDevices, type.device.kind)));
+      abort_capture(BreakKind::UnsupportedDevice, c10::str(graph::op_name(op), " on device ",
+                                                           graph::text::word(graph::text::kDevices, type.device.kind)));
 }
 
 }  // namespace
@@ -673,50 +677,6 @@ void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types
 static bool may_mask_results(const std::vector<graph::Arg>& args) {
   return std::any_of(args.begin(), args.end(),
                      [](const graph::Arg& arg) { return std::holds_alternative<std::vector<bool>>(arg); });
-}
-
-void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types) {
-  if (!in_part() && !numbers_fit(*graph_, op, args, types))
-    abort_capture(std::string(graph::op_name(op)) + " is given a number that its dtype may not hold");
-  const StepAside aside;
-  const at::AutoDispatchBelowADInplaceOrView below;
-  DtypeTrial trial = try_dtypes(*graph_, constants_, op, args);
-  arguments_did_not_fit = trial.refused;
-  if (trial.refused) abort_capture(std::string(graph::op_name(op)) + " does not take these dtypes");
-  if (trial.made.size() != types.size()) std::erase(trial.made, std::nullopt);  // results excluded by an output mask
-  for (size_t i = 0; trial.made.size() == types.size() && i < types.size(); ++i)
-    types[i].dtype = trial.made[i].value_or(types[i].dtype);
-}
-
-static std::optional<ValuesNow::Element> element_of(const std::vector<DataDependentCall>& calls,
-                                                    const std::vector<SymbolBinding>& symbols, sym::VarId var) {
-  static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
-  for (const SymbolBinding& s : symbols) {
-    if (s.var != var || s.source.kind != runtime::SymbolSource::Kind::Element) continue;
-    for (const DataDependentCall& call : calls)
-      if (call.op == item && call.made[0] == s.source.position)
-        return ValuesNow::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
-  }
-  return std::nullopt;
-}
-
-bool Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
-  const DataCheck* check = data_check(op);
-  if (check == nullptr || in_part()) return false;
-  if (!raised_by_data_) {
-    auto element = [this](sym::VarId var) { return element_of(data_calls_, symbols_, var); };
-    raised_by_data_ = std::make_unique<RaisedByData>(*graph_, real_inputs_, constants_, std::move(element));
-  }
-  const StepAside aside;
-  const at::AutoDispatchBelowADInplaceOrView below;
-  std::optional<bool> known;  // lazy, because the question walks frames
-  const auto caught = [&] {
-    if (!known) known = may_be_caught && may_be_caught();
-    return *known;
-  };
-  if (raised_by_data_->raises(*check, op, args, caught))
-    abort_capture(std::string(graph::op_name(op)) + " raises for what its tensors hold");
-  return caught();
 }
 
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
@@ -785,7 +745,8 @@ ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<gr
     Result<ops::Types> types = shape_of(*def, context, args);
     const uint64_t absent = types.ok() ? left_out(*def, op, args, types->size()) : 0;
     if (types.ok()) return {std::move(*types), false, absent};
-    if (types.fallback().reason == FallbackReason::DataDependent) abort_capture(describe(types.fallback()));
+    if (types.fallback().reason == FallbackReason::DataDependent)
+      abort_capture(BreakKind::DataDependentSize, describe(types.fallback()));
     if (types.fallback().reason == FallbackReason::InvalidArguments) invalid = describe(types.fallback());
     refused = true;
   }
@@ -793,7 +754,8 @@ ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<gr
   uint64_t absent = 0;
   std::vector<graph::TensorType> types = generic_rule(*this, op, args, &absent);
   arguments_did_not_fit = !invalid.empty();
-  if (!invalid.empty()) abort_capture(invalid);  // eager mode raises, although its meta kernel does not
+  if (!invalid.empty())
+    abort_capture(BreakKind::InvalidArguments, invalid);  // eager mode raises, although its meta kernel does not
   return {std::move(types), refused, absent};
 }
 

@@ -57,13 +57,13 @@ bool must_run(std::string_view name) {
 c10::OperatorHandle checked_operator(graph::OpId op) {
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
   const std::string name(graph::op_name(op));
-  if (!handle) abort_capture("unknown operator " + name);
+  if (!handle) abort_capture(BreakKind::UnsupportedOperator, "unknown operator " + name);
   if (!has_meta_kernel(*handle) && !must_run(name))
-    abort_capture(name + " has neither a native rule nor a meta kernel");
+    abort_capture(BreakKind::UnsupportedOperator, name + " has neither a native rule nor a meta kernel");
   for (const c10::Argument& r : handle->schema().returns()) {
     const ArgType type = arg_type(r);
     if (type != ArgType::Tensor && type != ArgType::TensorList)
-      abort_capture(name + " returns a number that only data can give");
+      abort_capture(BreakKind::DataDependentValue, name + " returns a number that only data can give");
   }
   return *handle;
 }
@@ -269,7 +269,7 @@ constexpr const char* kOnlyData = "an operator without a native rule on data-dep
 
 int64_t pin(Capture& capture, ExprId e) {
   const std::optional<int64_t> value = capture.env().specialize(e, current_reason());
-  if (!value) abort_capture(kOnlyData);
+  if (!value) abort_capture(BreakKind::DataDependentSize, kOnlyData);
   return *value;
 }
 
@@ -469,7 +469,7 @@ class GenericRule {
     try {
       return called([&](ExprId e) { return predictor.value(predictor.hints(), e).value(); });
     } catch (const std::exception&) {
-      if (predictor.guesses()) abort_capture(kOnlyData);
+      if (predictor.guesses()) abort_capture(BreakKind::DataDependentSize, kOnlyData);
       throw;
     }
   }
@@ -485,7 +485,7 @@ class GenericRule {
       const at::Tensor& t = base[i];
       graph::TensorType type;
       const std::optional<DType> dtype = from_torch(t.scalar_type());
-      if (!dtype) abort_capture("a result dtype that graphs do not represent");
+      if (!dtype) abort_capture(BreakKind::UnsupportedDtype, "a result dtype that graphs do not represent");
       type.dtype = *dtype;
       type.device = call_.device();
       for (const int64_t s : t.sizes()) type.sizes.push_back(number(s));

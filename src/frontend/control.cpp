@@ -77,7 +77,7 @@ PyObject* end_piece(PyObject*, PyObject* reason) {
     capture->set_location();
     const char* why = PyUnicode_AsUTF8(reason);
     if (why == nullptr) throw PythonError{};
-    capture->flush(why);
+    capture->flush({BreakKind::UserRequest, why});
     return Py_NewRef(Py_None);
   });
 }
@@ -86,7 +86,8 @@ PyObject* begin_tangents(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     bridge::Capture* const capture = open_capture();
     Session* const session = capture != nullptr && capture->recording == 0 ? Session::current() : nullptr;
-    if (session != nullptr && session->begins_plainly()) capture->flush("torch.func's forward differentiation");
+    if (session != nullptr && session->begins_plainly())
+      capture->flush({BreakKind::AutogradFeature, "torch.func's forward differentiation"});
     return Py_NewRef(Py_None);
   });
 }
@@ -300,7 +301,7 @@ PyMethodDef functions[] = {
      "(owner, name, is_counter) of what is no state of the program's: neither reads nor next() count."},
     {"_use_numbers", use_numbers, METH_VARARGS, "The classes of symbolic ints, floats and bools of captures."},
     {"_adopt", adopt_object, METH_O, "The object, whose numbers are of these classes from now on."},
-    {"_mark", mark, METH_VARARGS, "(function, why): it is called natively (None), or kept out for that reason."},
+    {"_mark", mark, METH_VARARGS, "(function, why, kind): it is called natively (None), or kept out for that reason."},
     {"_mark_of", mark_of, METH_O, "(None,) or (why,) of a function that is marked; None of others."},
     {"_use_form", use_form, METH_VARARGS, "What is evaluated in the place of a C function that is given symbols."},
     {"_form_in", form_in, METH_VARARGS, "Which module has the form of a C function, until that is wanted."},
@@ -343,9 +344,10 @@ PyObject* function_of(PyObject* callable) {
 
 // The mode of a function. Marks are stored here and not on the function, which may belong to torch or to the user.
 struct Mark {
-  PyRef function;  // weak
-  PyRef code;      // a function with other code counts as another function
-  PyRef why;       // None: run in CPython; a str: the reason for disabling
+  PyRef function;                                   // weak
+  PyRef code;                                       // a function with other code counts as another function
+  PyRef why;                                        // None: run in CPython; a str: the reason for disabling
+  BreakKind kind = BreakKind::UntraceableFunction;  // of the reason
 };
 
 // Under the GIL. The key is the function's address, which may be reused.
@@ -368,10 +370,12 @@ void forget_marks_of_gone() {
 
 PyObject* mark(PyObject*, PyObject* args) {
   PyObject *function, *why;
-  if (PyArg_ParseTuple(args, "O!O", &PyFunction_Type, &function, &why) == 0) return nullptr;
+  const char* kind = nullptr;
+  if (PyArg_ParseTuple(args, "O!O|s", &PyFunction_Type, &function, &why, &kind) == 0) return nullptr;
   return guarded([&] {
     Mark made{checked(PyWeakref_NewRef(function, nullptr)), PyRef::borrow(PyFunction_GET_CODE(function)),
               PyRef::borrow(why)};
+    if (kind != nullptr) made.kind = kind_named(kind).value_or(made.kind);
     forget_marks_of_gone();
     const Mark before = std::exchange(marks()[function], std::move(made));
     return Py_NewRef(Py_None);
@@ -395,13 +399,13 @@ void meet(PyObject* function) {
   checked(PyObject_CallNoArgs(marks.get()));
 }
 
-// None, or the reason for disabling; nullptr without a mark. Borrowed.
-PyObject* own_mark(PyObject* function) {
+// nullptr without a mark.
+const Mark* own_mark(PyObject* function) {
   const auto found = marks().find(function);
   if (found == marks().end()) return nullptr;
   const Mark& mark = found->second;
   if (PyWeakref_GetObject(mark.function.get()) != function) return nullptr;
-  return mark.code.get() == PyFunction_GET_CODE(function) ? mark.why.get() : nullptr;
+  return mark.code.get() == PyFunction_GET_CODE(function) ? &mark : nullptr;
 }
 
 // torch's own mark, in the function's __dict__.
@@ -413,8 +417,8 @@ bool is_disabled_by_torch(PyObject* function) {
 
 // (None,) or (why,) of a marked function, else None.
 PyObject* mark_of(PyObject*, PyObject* function) {
-  PyObject* const why = own_mark(function);
-  return why != nullptr ? PyTuple_Pack(1, why) : Py_NewRef(Py_None);
+  const Mark* const mark = own_mark(function);
+  return mark != nullptr ? PyTuple_Pack(1, mark->why.get()) : Py_NewRef(Py_None);
 }
 
 // torch disables these optimizer methods when its own compiler is first used; cresset ignores this mark.
@@ -428,15 +432,18 @@ bool is_method_of_optimizers(PyObject* function) {
 CallMode call_mode(PyObject* callable) {
   PyObject* function = function_of(callable);
   if (PyFunction_Check(function)) meet(function);
-  if (PyObject* why = own_mark(function)) return why == Py_None ? CallMode::Native : CallMode::Disabled;
+  if (const Mark* const mark = own_mark(function))
+    return mark->why.get() == Py_None ? CallMode::Native : CallMode::Disabled;
   const bool marked = is_disabled_by_torch(function) && !is_method_of_optimizers(function);
   return marked ? CallMode::Disabled : CallMode::Evaluated;
 }
 
-std::string why_disabled(PyObject* callable) {
-  PyObject* why = own_mark(function_of(callable));
-  const char* utf8 = why != nullptr && PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : nullptr;
-  return utf8 != nullptr ? utf8 : "a call of " + describe_callable(callable) + ", which is kept from being compiled";
+BreakReason why_disabled(PyObject* callable) {
+  const Mark* const mark = own_mark(function_of(callable));
+  const char* const utf8 =
+      mark != nullptr && PyUnicode_Check(mark->why.get()) ? PyUnicode_AsUTF8(mark->why.get()) : nullptr;
+  if (utf8 != nullptr) return {mark->kind, utf8};
+  return {BreakKind::UserRequest, "a call of " + describe_callable(callable) + ", which is kept from being compiled"};
 }
 
 bool is_allowed(PyObject* callable) { return allowed().count(callable) != 0; }

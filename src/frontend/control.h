@@ -4,7 +4,7 @@
 
 #include <Python.h>
 
-#include <string>
+#include "base/break_reason.h"
 
 namespace cresset::frontend {
 
@@ -16,7 +16,7 @@ enum class CallMode : uint8_t {
 };
 CallMode call_mode(PyObject* callable);
 // The user's reason for disabling the function.
-std::string why_disabled(PyObject* callable);
+BreakReason why_disabled(PyObject* callable);
 
 // Whether the user declared the C function pure: it reads only its arguments and has no side effect.
 bool is_allowed(PyObject* callable);

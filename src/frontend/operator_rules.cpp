@@ -212,7 +212,8 @@ struct Session::OperatorRules {
     if (found.others && !found.opaque) return CRESSET_RUN;
     const std::optional<Operation::Kind> kind = kind_of(op.kind);
     if (!kind && found.opaque)
-      return session.refuse(std::string("looks into a ") + Py_TYPE(first)->tp_name), CRESSET_RUN;
+      return session.refuse(BreakKind::UnguardedState, std::string("looks into a ") + Py_TYPE(first)->tp_name),
+             CRESSET_RUN;
     if (!kind || !(found.tensors || found.opaque) || operators_call_python()) return CRESSET_RUN;
     // Operators that access containers stay with the evaluator, whose hooks report their reads and writes.
     const bool is_natively_done = is_exact_tensor(first) || is_builtin_number(first) || is_symbolic_number(first) ||

@@ -78,7 +78,8 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
 int Session::truth(CressetActivation* activation, PyObject* value) {
   if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // a dict subclass: whether it is empty
   read_whole(value);
-  if (is_closed_to_facts(value)) refuse(std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
+  if (is_closed_to_facts(value))
+    refuse(BreakKind::UnguardedState, std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
   const bool number = is_symbolic_number(value);
   if (!number && operators_call_python()) return CRESSET_TRUTH_RUN;
   if (!number && !is_plain_tensor(value)) return CRESSET_TRUTH_RUN;
@@ -171,7 +172,7 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
   start(activation, *kind, op.operation);
   std::copy_n(op.operands, 2, in_progress_.operands);
   capture_->set_location();
-  capture_->flush(kLeftWhole);
+  capture_->flush({BreakKind::UntraceableFunction, kLeftWhole});
   const PlainOperands plain(op, in_progress_);  // the segment of these numbers has ended
   PyRef value = perform(in_progress_.kept());
   in_progress_.end();
@@ -199,7 +200,9 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
   in_progress_.operands[0] = op.operands[0];
   in_progress_.operands[1] = op.operands[1];
   const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
-  if (foreign) capture_->flush(std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name);
+  if (foreign)
+    capture_->flush(
+        {BreakKind::UnguardedState, std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name});
   std::optional<PlainOperands> plain;  // other C code would treat symbols as plain objects
   if (foreign) plain.emplace(op, in_progress_);
   PyRef value = kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
@@ -355,7 +358,7 @@ struct SessionHooks {
   static int read_contents(void* s, CressetActivation*, PyObject* container) {
     return guarded(s, [&](Session& session) {
       if (session.is_closed_to_facts(container))
-        session.refuse(std::string("takes the items of a ") + Py_TYPE(container)->tp_name);
+        session.refuse(BreakKind::UnguardedState, std::string("takes the items of a ") + Py_TYPE(container)->tp_name);
       session.read_whole(container);
     });
   }
@@ -458,7 +461,7 @@ struct SessionHooks {
     return guarded(s, [&](Session& session) {
       adopt(value);
       if (session.existed(iterator) && !advances_in_python(iterator) && !session.is_opaque(iterator))
-        session.refuse("advances an iterator that was there before");
+        session.refuse(BreakKind::SideEffect, "advances an iterator that was there before");
     });
   }
   // int(x), x[i] and similar operations accept only plain numbers from __int__ and __index__.
