@@ -206,8 +206,8 @@ class CaptureRun final : public PieceMaker {
   PyRef begin_again(Natively&& natively) {
     PyErr_Clear();
     piece_->capture().before_flush = nullptr;
-    piece_->refuse(
-        {AutogradFeature, "an operator that asks for plain sizes inside of a transform, where no piece can end"});
+    piece_->refuse({BreakKind::AutogradFeature,
+                    "an operator that asks for plain sizes inside of a transform, where no piece can end"});
     piece_->capture().flush(piece_->variant()->eager_reason);
     piece_->take_back_numbers();
     time_.stop();

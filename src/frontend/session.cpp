@@ -119,7 +119,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   arrays_.clear();
   forget_arguments();
   if (hooks_ != nullptr) hooks_->tells_all = 0, hooks_->told = next_piece();
-  refusal_.clear();
+  refusal_ = {};
   unseen_ = false;
   asked_in_ = nullptr;
 }

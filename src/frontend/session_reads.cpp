@@ -350,7 +350,7 @@ void Session::hold_metadata(PyObject* tensor) {
   try {
     capture_->lift(real);
   } catch (const bridge::CaptureAbort& e) {
-    capture_->flush(e.what_without_backtrace());
+    capture_->flush(e.reason());
   }
 }
 

@@ -33,6 +33,11 @@ TEST(BreakReason, EveryKindHasItsOwnDescriptionAndARemedy) {
   EXPECT_EQ(name_of(BreakKind::InternalError), "InternalError");
 }
 
+TEST(BreakReason, KindsAreFoundByName) {
+  for (const BreakKind kind : all_kinds()) EXPECT_EQ(kind_named(name_of(kind)), kind);
+  EXPECT_EQ(kind_named("NoSuchKind"), std::nullopt);
+}
+
 TEST(BreakReason, NoReasonIsEmptyAndOfNoKind) {
   const BreakReason none;
   EXPECT_TRUE(none.empty());
