@@ -13,6 +13,7 @@ from . import _environment  # before any variable is read  # noqa: F401
 # isort: split
 from . import _capture_patches as _patches  # substitutes for captures, loaded before the first capture
 from ._api import (
+    BreakReason,
     CaptureError,
     ConstraintError,
     Explanation,
@@ -43,6 +44,7 @@ from ._shapes import check, shapes, solve
 
 __version__ = "0.1.0"
 __all__ = [
+    "BreakReason",
     "CaptureError",
     "ConstraintError",
     "Explanation",

@@ -1,5 +1,6 @@
 """The functions users call. The compiler itself is cresset._C."""
 
+import dataclasses
 import functools
 import gc
 import inspect
@@ -240,11 +241,27 @@ def reset():
     _C.trim_memory()
 
 
+@dataclasses.dataclass(frozen=True)
+class BreakReason:
+    """The reason for a graph break or an eager call. ``kind`` is a row of docs/graph_breaks.md, which ``description``
+    and ``remedy`` quote. ``location`` is "file.py:12 in function", or empty."""
+
+    kind: str
+    description: str
+    text: str
+    detail: str
+    location: str
+    remedy: str
+
+    def __str__(self):
+        return f"{self.text} [{self.kind}: {self.description}; remedy: {self.remedy}]"
+
+
 class Explanation:
     """The result of compiling a function for one call: graph segments with their graphs, guards, kernels and ends.
 
     ``variants``: a dict for each graph segment, in the order of the call. ``begins`` and ``ends`` are empty where the
-    segment begins or ends with the call. ``learned``: differences of later calls from this call, a line each.
+    segment begins or ends with the call. ``break_reasons``: a :class:`BreakReason` for each graph break and eager call. ``learned``: differences of later calls from this call, a line each.
     """
 
     GRAPH_LINES, FACTS = 60, 8  # of each graph segment, when printed
@@ -254,6 +271,10 @@ class Explanation:
         self.variants = variants
         self.counters = counters
         self.learned = list(learned)
+
+    @property
+    def break_reasons(self):
+        return [BreakReason(**v["break_reason"]) for v in self.variants if v["break_reason"]]
 
     @property
     def graph_breaks(self):
@@ -271,7 +292,7 @@ class Explanation:
     def _piece(self, i, v):
         name = f"  piece {i}" + (f", from {v['begins']} on" if v["begins"] else "")
         if v["eager_reason"]:
-            return [f"{name}: runs eagerly: {v['eager_reason']}"]
+            return [f"{name}: runs eagerly: {v['eager_reason']}", *self._advice(v)]
         lines = [
             f"{name}: {v['operators']} operators, {v['kernel_count']} kernels, {v['extern_calls']} library calls; "
             f"passes {v['ms_passes']:.1f} ms, lowering {v['ms_lower']:.1f} ms, code generation {v['ms_codegen']:.1f} ms"
@@ -279,7 +300,12 @@ class Explanation:
         lines += [f"    guard: {g}" for g in v["guards"]] or ["    no guards on sizes"]
         lines += self._first(v["facts"], self.FACTS, "holds for: ", f".variants[{i}]['facts']")
         lines += self._first(v["graph"].splitlines(), self.GRAPH_LINES, "", f".variants[{i}]['graph']")
-        return lines + ([f"    ends: {v['ends']}"] if v["ends"] else [])
+        return lines + ([f"    ends: {v['ends']}", *self._advice(v)] if v["ends"] else [])
+
+    @staticmethod
+    def _advice(v):
+        why = v["break_reason"]
+        return [f"    {why['kind']}: {why['description']}", f"    remedy: {why['remedy']}"]
 
     @staticmethod
     def _first(texts, count, before, where):

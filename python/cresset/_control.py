@@ -14,8 +14,8 @@ from ._module import disabled_module
 
 def _natively(function, why_not=None):
     """Marks a function to run in CPython's evaluator during a capture, unseen. Its operators are captured all the same.
-    With a reason `why_not` against capture, the call causes a graph break."""
-    _C._mark(function, why_not)
+    With the user's reason `why_not` against capture, the call causes a graph break."""
+    _C._mark(function, why_not, "UserRequest")
     return function
 
 

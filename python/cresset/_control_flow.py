@@ -228,7 +228,7 @@ def _in_place_of(name, function):
     found = attribute(package, name)  # the function, or the module with its name, as torch imported it
     original = own(found if isinstance(found, types.ModuleType) else package, name)
     _C._substitute(original, function)
-    _C._mark(original, f"a call of torch.{name} that is no operator of the program")
+    _C._mark(original, f"a call of torch.{name} that is no operator of the program", "ControlFlow")
     return original
 
 

@@ -53,6 +53,29 @@ py::dict memo_misses(const bridge::CaptureCosts& costs) {
   return out;
 }
 
+py::dict describe(const BreakReason& why) {
+  py::dict row;
+  row["kind"] = py::str(std::string(why.name()));
+  row["description"] = py::str(std::string(cresset::describe(why.kind)));
+  row["text"] = why.text();
+  row["detail"] = why.detail;
+  row["location"] = why.location;
+  row["remedy"] = py::str(std::string(why.remedy()));
+  return row;
+}
+
+void describe_breaks(const frontend::Totals& totals, py::dict& out) {
+  py::list texts, details;
+  for (const frontend::NotedReason& noted : totals.break_reasons) {
+    texts.append(noted.text());
+    py::dict row = describe(noted.why);
+    row["function"] = noted.function;
+    details.append(row);
+  }
+  out["graph_break_reasons"] = texts;
+  out["graph_break_details"] = details;
+}
+
 py::dict stats() {
   const frontend::Totals t = frontend::totals();
   py::dict out;
@@ -60,7 +83,7 @@ py::dict stats() {
   out["graphs"] = t.graphs;
   out["recompiles"] = t.recompiles;
   out["graph_breaks"] = t.graph_breaks;
-  out["graph_break_reasons"] = t.break_reasons;
+  describe_breaks(t, out);
   out["eager_calls"] = t.eager_calls;
   out["operators_captured"] = t.operators_captured;
   out["shape_rule_entries"] = t.shape_rule_entries;
@@ -118,8 +141,11 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
 py::dict describe(const frontend::Variant& variant, const std::string& begins) {
   py::dict row;
   row["begins"] = begins;
-  row["ends"] = variant.next.point != nullptr ? variant.next.why : "";
-  row["eager_reason"] = variant.eager_reason;
+  const BreakReason ends = variant.next.point != nullptr ? variant.next.why : BreakReason();
+  row["ends"] = ends.text();
+  row["eager_reason"] = variant.eager_reason.text();
+  const BreakReason& why = variant.eager_reason.empty() ? ends : variant.eager_reason;
+  row["break_reason"] = why.empty() ? py::object(py::none()) : py::object(describe(why));
   row["facts"] = variant.facts.texts();
   if (variant.entry == nullptr) return row;
   const driver::Stats& s = variant.entry->stats();
@@ -181,6 +207,13 @@ PYBIND11_MODULE(_C, m) {
     return state_of(f).check_ns(args.ptr(), kwargs.ptr(), count);
   });
   m.def("stats", &stats);
+  m.def("break_kinds", [] {  // (name, description, remedy) of each kind of graph break
+    py::list rows;
+#define CRESSET_BREAK_KIND(name, description, remedy) rows.append(py::make_tuple(#name, description, remedy));
+#include "base/break_reasons.def"
+#undef CRESSET_BREAK_KIND
+    return rows;
+  });
   m.def("reset_stats", &frontend::reset_totals);
   m.def("learned", [](const py::object& f) { return state_of(f).feedback().texts(); });
   frontend::install_source_lines();

@@ -93,7 +93,7 @@ py::list shape_report(const py::object& function) {
   const frontend::Variants all = state_of(function).variants();  // a copy: creating objects may remove cache entries
   for (const auto& variant : all) {
     py::dict row;
-    row["eager_reason"] = variant->eager_reason;
+    row["eager_reason"] = variant->eager_reason.text();
     if (variant->entry != nullptr) {
       bridge::Entry& entry = *variant->entry;
       sym::Solver solver = solver_of(entry);

@@ -89,10 +89,10 @@ def _begin_logging():
 def _done_natively():
     """Functions of torch with side effects as a whole, or compilers themselves: run between two graph segments."""
     random = "it seeds torch's random numbers, or asks for their state"
-    rows = [(torch.random, name, random) for name in ("manual_seed", "seed", "initial_seed", "get_rng_state")]
-    rows.append((torch.random, "set_rng_state", random))
+    names = ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state")
+    _mark([(torch.random, name, random) for name in names], "RandomNumbers")
     modes = "it changes a mode of torch's"
-    rows += [(torch, name, modes) for name in ("set_default_dtype", "use_deterministic_algorithms")]
+    rows = [(torch, name, modes) for name in ("set_default_dtype", "use_deterministic_algorithms")]
     rows.append((torch.func, "linearize", "it traces a function"))
     rows.append((torch.Tensor, "__deepcopy__", "it copies storages, each once"))
     _mark(rows)
@@ -111,16 +111,17 @@ def _library_done_natively():
     )
     rows = [(*row, "it draws random numbers") for row in _methods(random.Random, draws.split())]
     rows += [(*row, "it sets random numbers") for row in _methods(random.Random, ["seed", "setstate"])]
-    rows += [(json, name, "it parses") for name in ("load", "loads")]
+    _mark(rows, "RandomNumbers")
+    rows = [(json, name, "it parses") for name in ("load", "loads")]
     rows += [(json, name, "it writes a text") for name in ("dump", "dumps")]
     _mark(rows)
 
 
-def _mark(rows):
+def _mark(rows, kind="UntraceableFunction"):
     for owner, name, why in rows:
         function = getattr(owner, name, None)
         if isinstance(function, types.FunctionType) and is_own(function, owner, name):
-            _C._mark(function, f"a call of {owner.__name__}.{name}: {why}")
+            _C._mark(function, f"a call of {owner.__name__}.{name}: {why}", kind)
 
 
 def _mark_averages():

@@ -270,24 +270,26 @@ void Capture::settle_native_results(const std::vector<at::Tensor>& results) cons
   settle_gradients(results, first_node_);
 }
 
-std::string Capture::located(const std::string& why) const {
-  const std::string& at = graph_->locations[graph_->current_location];
-  return (at.empty() ? why : why + " at " + at) + (remark.empty() ? "" : "; " + remark);
+BreakReason Capture::located(BreakReason why) const {
+  if (!why.location.empty()) return why;
+  why.location = graph_->locations[graph_->current_location];
+  if (!remark.empty()) why.remark += "; " + remark;
+  return why;
 }
 
-void Capture::flush(const std::string& why) {
+void Capture::flush(const BreakReason& why) {
   if (closed_) return;
   set_location();
   if (in_part()) {
     fail_part(located(why));
-    TORCH_CHECK(false, "cresset: ", part_failure_);
+    TORCH_CHECK(false, "cresset: ", part_failure_.text());
   }
   if (before_flush) {
     const auto end = std::exchange(before_flush, nullptr);
     if (end(why)) return;
   }
   why_closed_ = located(why);
-  CRESSET_LOG(Graph, "capture ends early: " + why_closed_);
+  CRESSET_LOG(Graph, "capture ends early: " + why_closed_.text());
   const std::vector<at::Tensor> live = close();
   Captured captured = finish(live, /*runs_once=*/true);
   settle(live, interpret(captured));

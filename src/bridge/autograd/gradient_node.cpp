@@ -68,7 +68,7 @@ bool any_defined(const std::vector<at::Tensor>& tensors) {
 
 void begin_pass() {
   if (Capture* capture = Capture::current(); capture != nullptr && !capture->closed())
-    capture->flush("gradients of an earlier compiled call");
+    capture->flush({BreakKind::AutogradFeature, "gradients of an earlier compiled call"});
 }
 
 bool is_from(const Backward::Passed& passed, size_t root) {

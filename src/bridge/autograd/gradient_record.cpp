@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -199,7 +200,7 @@ at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
 // Reports nodes whose functions must run eagerly: run_record learns about them from a run which fails.
 void Capture::leave_to_autograd(const std::vector<Node*>& python) {
   try {
-    run_record(python, [] { abort_capture("autograd's"); });
+    run_record(python, [] { abort_capture(BreakKind::AutogradFeature, "autograd's"); });
   } catch (const std::exception&) {
     return;
   }
@@ -425,6 +426,7 @@ struct Capture::BackwardPart {
     const size_t inputs = capture.graph_->inputs.size(), symbols = capture.symbols_.size();
     std::string why;
     capture.backward_ = std::make_shared<Backward>();
+    capture.freed_graph = false;
     live.clear();
     Versions versions;
     for (const at::Tensor& t : capture.all_live()) versions.add(t);
@@ -442,7 +444,9 @@ struct Capture::BackwardPart {
     if (why.empty()) return {};
     if (capture.recordings_.size() == depth) capture.abandon_part();
     versions.restore();
-    if (std::string failure = capture.take_part_failure(); !failure.empty()) why = failure;
+    if (const BreakReason failure = capture.take_part_failure(); !failure.empty()) why = failure.text();
+    // torch raises this error when a saved tensor is unpacked, and has no type or flag for it.
+    capture.freed_graph = why.find(torch::autograd::ERR_BACKWARD_TWICE) != std::string::npos;
     capture.graph_->inputs.resize(inputs);
     capture.symbols_.resize(symbols);
     capture.backward_ = nullptr;
@@ -516,7 +520,7 @@ struct Capture::BackwardPart {
       }
       written.push_back(i);
     }
-    if (!all_known) abort_capture("computing them writes a tensor");
+    if (!all_known) abort_capture(BreakKind::SideEffect, "computing them writes a tensor");
   }
 
   // A gradient which is a tangent becomes an input; any other value from outside the subgraph is copied.
@@ -628,7 +632,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   record.roots = std::move(root_values);
   backward.record = std::make_shared<const AutogradRecord>(std::move(record));
   for (const DataDependentCall& call : backward.part.calls)
-    if (is_control_flow(call)) abort_capture("they need control flow");
+    if (is_control_flow(call)) abort_capture(BreakKind::ControlFlow, "they need control flow");
   part.check_writes(backward);
   part.own_gradients(backward, outputs);
   keep_outputs(backward, outputs);
@@ -646,15 +650,21 @@ void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vecto
       plain_.insert(t.unsafeGetTensorImpl());
 }
 
-std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
-  if (std::any_of(results.begin(), results.end(), has_tangent)) return "a result has a tangent";
+static BreakReason gradients_are_wanted(const std::string& but) {
+  return {BreakKind::RequiredGradients, "gradients are wanted, and " + but};
+}
+
+BreakReason Capture::record_gradients(const std::vector<at::Tensor>& results) {
+  if (std::any_of(results.begin(), results.end(), has_tangent))
+    return {BreakKind::AutogradFeature, "a result has a tangent"};
   const auto of_caller = [](const Storage& s) { return s.real.defined() && is_asked_for_history(s.real); };
   if (std::any_of(results.begin(), results.end(), is_asked_for_history) ||
       std::any_of(storages_.begin(), storages_.end(), of_caller))
-    return "gradients are wanted, and autograd is about to say what has become of a tensor";
+    return gradients_are_wanted("autograd is about to say what has become of a tensor");
   Leaves leaves{{}, results};
   std::vector<at::Tensor> written;
-  if (!find_written(written)) return "whether gradients are wanted of a tensor of the caller's is changed";
+  if (!find_written(written))
+    return {BreakKind::AutogradFeature, "whether gradients are wanted of a tensor of the caller's is changed"};
   for (const Storage& storage : storages_) {
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
     const Edge before = storage.is_root && storage.history != nullptr ? storage.history->edge() : Edge();
@@ -663,14 +673,14 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
       leaves.retained.insert(storage.real.grad_fn().get());
   }
   std::string why = obstacle_to_histories(results);
-  if (!why.empty()) return "gradients are wanted, and " + why;
+  if (!why.empty()) return gradients_are_wanted(why);
   std::vector<at::Tensor> roots = differentiable(results, why);
   const size_t own = roots.size();
   roots.insert(roots.end(), written.begin(), written.end());
   const auto because = [&](const std::string& reason) {
     own_leaves_.clear();
     plain_.clear();
-    return "gradients are wanted, and " + reason;
+    return gradients_are_wanted(reason);
   };
   if (!why.empty()) return because(why);
   for (size_t i = 0; i < own_leaves_.size(); ++i) {

@@ -52,7 +52,7 @@ graph::Arg scalar(Capture& capture, const c10::IValue& value) {
   if (value.isBool()) return value.toBool();
   if (value.isSymFloat()) return value.toSymFloat().guard_float(__FILE__, __LINE__);
   if (value.isSymBool()) return value.toSymBool().guard_bool(__FILE__, __LINE__);
-  abort_capture("a complex number argument");
+  abort_capture(BreakKind::UnsupportedOperator, "a complex number argument");
 }
 
 std::vector<graph::OptionalValue> tensors(Capture& capture, const c10::IValue& value) {
@@ -126,25 +126,26 @@ graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
       return std::string(value.toStringRef());
     case ArgType::DType: {
       const std::optional<DType> dtype = from_torch(value.toScalarType());
-      if (!dtype) abort_capture("a dtype that graphs do not represent");
+      if (!dtype) abort_capture(BreakKind::UnsupportedDtype, "a dtype that graphs do not represent");
       return *dtype;
     }
     case ArgType::Layout:
-      if (value.toLayout() != c10::kStrided) abort_capture("a layout that is not strided");
+      if (value.toLayout() != c10::kStrided)
+        abort_capture(BreakKind::UnsupportedLayout, "a layout that is not strided");
       return graph::StridedLayout{};
     case ArgType::Device: {
       const std::optional<graph::Device> device = from_torch(value.toDevice());
-      if (!device) abort_capture("a device that graphs do not represent");
+      if (!device) abort_capture(BreakKind::UnsupportedDevice, "a device that graphs do not represent");
       return *device;
     }
     case ArgType::MemoryFormat:
       return from_torch(value.toMemoryFormat());
     case ArgType::Generator:
-      abort_capture("an explicit random generator");
+      abort_capture(BreakKind::RandomNumbers, "an explicit random generator");
     case ArgType::Other:
-      abort_capture("an argument type that graphs do not represent");
+      abort_capture(BreakKind::UnsupportedOperator, "an argument type that graphs do not represent");
   }
-  abort_capture("an argument type that graphs do not represent");
+  abort_capture(BreakKind::UnsupportedOperator, "an argument type that graphs do not represent");
 }
 
 }  // namespace cresset::bridge

@@ -119,20 +119,26 @@ namespace {
 
 DType dtype_or_abort(const at::Tensor& real) {
   const std::optional<DType> dtype = from_torch(real.scalar_type());
-  if (!dtype) abort_capture(c10::str("tensors of dtype ", real.scalar_type(), " have no representation in a graph"));
+  if (!dtype)
+    abort_capture(BreakKind::UnsupportedDtype,
+                  c10::str("tensors of dtype ", real.scalar_type(), " have no representation in a graph"));
   return *dtype;
 }
 
 // Aborts for a tangent of a forward-mode level which was open before the capture.
 void reject_tangent(const at::Tensor& real) {
-  if (has_tangent(real)) abort_capture("a tensor of the caller's has a tangent (torch.autograd.forward_ad)");
+  if (has_tangent(real))
+    abort_capture(BreakKind::AutogradFeature, "a tensor of the caller's has a tangent (torch.autograd.forward_ad)");
 }
 
 void reject_exotic(const at::Tensor& real) {
-  if (real.layout() != c10::kStrided) abort_capture("a tensor that is not strided");
-  if (real.is_conj() || real.is_neg()) abort_capture("a lazily conjugated or negated tensor");
-  if (real.unsafeGetTensorImpl()->is_python_dispatch()) abort_capture("a tensor subclass with __torch_dispatch__");
-  if (!from_torch(real.device())) abort_capture("a tensor on device " + real.device().str());
+  if (real.layout() != c10::kStrided) abort_capture(BreakKind::UnsupportedLayout, "a tensor that is not strided");
+  if (real.is_conj() || real.is_neg())
+    abort_capture(BreakKind::UnsupportedLayout, "a lazily conjugated or negated tensor");
+  if (real.unsafeGetTensorImpl()->is_python_dispatch())
+    abort_capture(BreakKind::TensorSubclass, "a tensor subclass with __torch_dispatch__");
+  if (!from_torch(real.device()))
+    abort_capture(BreakKind::UnsupportedDevice, "a tensor on device " + real.device().str());
 }
 
 // Dimensions of a dense tensor, innermost first; nullopt when the strides are not dense.
@@ -272,7 +278,8 @@ at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const st
 void Capture::add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
   use_guests_ = true;
   const bool fresh = lifted_.find(real.unsafeGetTensorImpl()) == lifted_.end();
-  if (fresh && !Guest::possible(real)) abort_capture("an argument that is a tensor of a kind of its own");
+  if (fresh && !Guest::possible(real))
+    abort_capture(BreakKind::TensorSubclass, "an argument that is a tensor of a kind of its own");
   const at::Tensor stand_in = add_input(real, std::move(name), marks);
   if (!fresh) return;
   guests_.emplace_back(real, stand_in);
@@ -355,7 +362,7 @@ at::Tensor Capture::lift(const at::Tensor& real) {
   reject_tangent(real);
   const auto memory = storage_of_memory_.find(real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr);
   if (memory != storage_of_memory_.end() && storages_[memory->second.index].version > 0)
-    abort_capture("memory that was written is reached in another way");
+    abort_capture(BreakKind::AliasedWrite, "memory that was written is reached in another way");
   const uint32_t position = static_cast<uint32_t>(constants_.size());
   const auto named = names_.find(real.unsafeGetTensorImpl());
   const graph::ValueId value =
@@ -436,7 +443,7 @@ graph::ValueId Capture::parent_value(const Storage& storage, const ViewChain& li
 }
 
 graph::ValueId Capture::memory_of(TraceTensor& tensor) {
-  if (&tensor.capture() != this) abort_capture("a tensor of another capture");
+  if (&tensor.capture() != this) abort_capture(BreakKind::UnguardedState, "a tensor of another capture");
   Storage& storage = storages_[tensor.storage_id().index];
   settle_watched(storage);
   if (tensor.version == storage.version) return tensor.value;
@@ -507,7 +514,8 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
                                             std::vector<graph::TensorType> types) {
   for (const graph::TensorType& type : types)
     for (const sym::ExprId size : type.sizes)
-      if (env().pool().is_const(size) && env().pool().const_value(size) < 0) abort_capture("a result of negative size");
+      if (env().pool().is_const(size) && env().pool().const_value(size) < 0)
+        abort_capture(BreakKind::InvalidArguments, "a result of negative size");
   if (any_unbacked_) assume_sizes(types);
   const graph::NodeId id = graph_->add_node(op, std::move(args), std::move(types));
   const graph::Node& node = graph_->node(id);
@@ -537,7 +545,7 @@ void Capture::note_hidden_alias(const TraceTensor& source, const TraceTensor& re
 
 void Capture::require_writable(const TraceTensor& tensor) const {
   if (storages_[tensor.storage_id().index].ambiguous)
-    abort_capture("a write to memory that several arguments or parameters share");
+    abort_capture(BreakKind::AliasedWrite, "a write to memory that several arguments or parameters share");
 }
 
 namespace {

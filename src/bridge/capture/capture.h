@@ -182,9 +182,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void begin_part();
   GraphPart end_part(const std::vector<at::Tensor>& outputs);  // throws CaptureAbort; the subgraph stays open
   void abandon_part();
-  [[gnu::cold]] void fail_part(std::string why);  // the first reason counts
-  std::string take_part_failure() { return std::exchange(part_failure_, {}); }
-  const std::string& part_failure() const { return part_failure_; }
+  [[gnu::cold]] void fail_part(BreakReason why);  // the first reason counts
+  BreakReason take_part_failure() { return std::exchange(part_failure_, {}); }
+  const BreakReason& part_failure() const { return part_failure_; }
   // Return the results of the operator. Throw CaptureAbort when the subgraphs do not fit together.
   std::vector<at::Tensor> add_cond(const at::Tensor& predicate, GraphPart if_true, GraphPart if_false);
   // The placeholders of the carried tensors in both subgraphs of a loop.
@@ -197,8 +197,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Appends the gradients of the results with respect to the caller's tensors, separately from the program. The results
   // then have no autograd history: compiled code attaches it. Must not hold the GIL. Returns a reason on failure; then
   // nothing has changed.
-  std::string record_gradients(const std::vector<at::Tensor>& results);
-  bool retained_gradients = false;  // reason of a failure: t.retain_grad()
+  BreakReason record_gradients(const std::vector<at::Tensor>& results);
+  // Reasons of a failure: t.retain_grad(); an earlier torch.autograd.grad() which freed a part of the autograd graph.
+  bool retained_gradients = false, freed_graph = false;
   // Runs the autograd graph. The `python` nodes call Python functions; an action forbidden to them fails the subgraph.
   // Empty: autograd functions of this kind run eagerly.
   std::function<void(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run)> run_record;
@@ -207,14 +208,14 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   // Closes the capture early: deferred operators run now, and every live trace tensor becomes real in place. An error
   // of a deferred operator is kept for rethrow_deferred(). No-op when closed.
-  [[gnu::cold]] void flush(const std::string& why);
+  [[gnu::cold]] void flush(const BreakReason& why);
   // Called first by a flush of an open capture. Returns true when it has ended the capture in order. May be empty.
-  std::function<bool(const std::string& why)> before_flush;
+  std::function<bool(const BreakReason& why)> before_flush;
   // Called when the capture closes in any way: later operators are not captured. May be empty.
   std::function<void()> on_close;
   bool closed() const { return closed_; }
-  std::string located(const std::string& why) const;             // adds the user's line, while open
-  const std::string& why_closed() const { return why_closed_; }  // reason of the flush
+  BreakReason located(BreakReason why) const;                    // adds the user's line, while open
+  const BreakReason& why_closed() const { return why_closed_; }  // reason of the flush
   void rethrow_deferred();                                       // throws at most once
 
   // The orderly end: close(), finish(outputs), compile, run, and settle() with the program's results. close() releases
@@ -365,7 +366,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<at::Tensor> own_leaves_;                // results which require gradients and are leaves
   std::unordered_set<const c10::TensorImpl*> plain_;  // results in a root's memory which require no gradients
   std::vector<std::shared_ptr<Recording>> recordings_;
-  std::string part_failure_;
+  BreakReason part_failure_;
   std::unordered_map<sym::VarId, std::string> origins_;
   std::unique_ptr<RaisedByData> raised_by_data_;
   bool any_unbacked_ = false;
@@ -381,7 +382,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   uint64_t serial_ = 0;
   std::vector<uint32_t> written_;  // storages, in order of the writes
   size_t draws_ = 0;               // also counts calls of foreign libraries' operators
-  std::string why_closed_;
+  BreakReason why_closed_;
   uint64_t first_node_;  // the first autograd node made during this capture
   std::exception_ptr deferred_error_;
   bool failed_ = false;

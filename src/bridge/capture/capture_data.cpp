@@ -1,6 +1,10 @@
-// Capture of operators with data-dependent result sizes.
+// Capture of operators with data-dependent result sizes or errors.
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include "bridge/capture/capture.h"
+#include "bridge/capture/data_dependent_errors.h"
 #include "bridge/capture/data_dependent_ops.h"
+#include "bridge/capture/dtype_support.h"
 #include "bridge/capture/input_proxy.h"
 #include "bridge/capture/input_scalars.h"
 #include "bridge/capture/masked_assignment.h"
@@ -12,7 +16,7 @@ namespace cresset::bridge {
 
 std::vector<graph::ValueId> Capture::call_data_dependent(graph::OpId op, std::vector<graph::Arg> args) {
   if (graph_->type(std::get<graph::ValueId>(args[0])).device.kind != graph::DeviceKind::Cpu)
-    abort_capture(c10::str(std::string(graph::op_name(op)), " on a device"));
+    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(graph::op_name(op)), " on a device"));
   std::vector<std::pair<uint32_t, uint32_t>> fresh;
   std::vector<graph::TensorType> types = data_dependent_types(*graph_, op, args, fresh);
   any_unbacked_ = true;
@@ -204,12 +208,60 @@ Result<ops::Types> Capture::shape_of(const ops::OpDef& def, ops::ShapeContext& c
   try {
     return def.shape(context, ops::OpArgs(*graph_, args));
   } catch (const InternalError& e) {
-    abort_capture(e.what());
+    abort_capture(BreakKind::DataDependentSize, e.what());
   }
 }
 
 FloatExpr::Ref Capture::given_number(graph::ValueId value) const {
   return bridge::given_number(*graph_, value, numbers_, real_inputs_, constants_);
+}
+
+// ---- Operators for which eager mode raises
+
+void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types) {
+  if (!in_part() && !numbers_fit(*graph_, op, args, types))
+    abort_capture(BreakKind::UnsupportedDtype,
+                  std::string(graph::op_name(op)) + " is given a number that its dtype may not hold");
+  const StepAside aside;
+  const at::AutoDispatchBelowADInplaceOrView below;
+  DtypeTrial trial = try_dtypes(*graph_, constants_, op, args);
+  arguments_did_not_fit = trial.refused;
+  if (trial.refused)
+    abort_capture(BreakKind::InvalidArguments, std::string(graph::op_name(op)) + " does not take these dtypes");
+  if (trial.made.size() != types.size()) std::erase(trial.made, std::nullopt);  // results excluded by an output mask
+  for (size_t i = 0; trial.made.size() == types.size() && i < types.size(); ++i)
+    types[i].dtype = trial.made[i].value_or(types[i].dtype);
+}
+
+static std::optional<ValuesNow::Element> element_of(const std::vector<DataDependentCall>& calls,
+                                                    const std::vector<SymbolBinding>& symbols, sym::VarId var) {
+  static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
+  for (const SymbolBinding& s : symbols) {
+    if (s.var != var || s.source.kind != runtime::SymbolSource::Kind::Element) continue;
+    for (const DataDependentCall& call : calls)
+      if (call.op == item && call.made[0] == s.source.position)
+        return ValuesNow::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
+  }
+  return std::nullopt;
+}
+
+bool Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
+  const DataCheck* check = data_check(op);
+  if (check == nullptr || in_part()) return false;
+  if (!raised_by_data_) {
+    auto element = [this](sym::VarId var) { return element_of(data_calls_, symbols_, var); };
+    raised_by_data_ = std::make_unique<RaisedByData>(*graph_, real_inputs_, constants_, std::move(element));
+  }
+  const StepAside aside;
+  const at::AutoDispatchBelowADInplaceOrView below;
+  std::optional<bool> known;  // lazy, because the question walks frames
+  const auto caught = [&] {
+    if (!known) known = may_be_caught && may_be_caught();
+    return *known;
+  };
+  if (raised_by_data_->raises(*check, op, args, caught))
+    abort_capture(BreakKind::DataDependentError, std::string(graph::op_name(op)) + " raises for what its tensors hold");
+  return caught();
 }
 
 }  // namespace cresset::bridge

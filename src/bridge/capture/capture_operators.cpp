@@ -1,7 +1,6 @@
 // How a capture records an operator: the types of its results by a shape rule or by the generic rule, after checks of
 // its devices, dtypes and data.
 #include <ATen/SequenceNumber.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include "bridge/capture/capture.h"
 #include "bridge/capture/data_dependent_errors.h"
 #include "bridge/capture/data_dependent_ops.h"
-#include "bridge/capture/dtype_support.h"
 #include "bridge/capture/masked_assignment.h"
 #include "bridge/capture/meta_shape_rule.h"
 #include "graph/text.h"
@@ -50,7 +48,7 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
     if (*found == type.device) continue;
     const std::string_view name = graph::op_name(op);
     if (name.find("copy") != std::string_view::npos || name.find("index") != std::string_view::npos) return;
-    abort_capture(c10::str(std::string(name), " on tensors of several devices"));
+    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(name), " on tensors of several devices"));
   }
 }
 
@@ -58,8 +56,8 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
 void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types) {
   for (const graph::TensorType& type : types)
     if (type.device.kind != graph::DeviceKind::Cpu)
-      abort_capture(
-          c10::str(graph::op_name(op), " on device ", graph::text::word(graph::text::kDevices, type.device.kind)));
+      abort_capture(BreakKind::UnsupportedDevice, c10::str(graph::op_name(op), " on device ",
+                                                           graph::text::word(graph::text::kDevices, type.device.kind)));
 }
 
 }  // namespace
@@ -68,50 +66,6 @@ void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types
 static bool may_mask_results(const std::vector<graph::Arg>& args) {
   return std::any_of(args.begin(), args.end(),
                      [](const graph::Arg& arg) { return std::holds_alternative<std::vector<bool>>(arg); });
-}
-
-void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types) {
-  if (!in_part() && !numbers_fit(*graph_, op, args, types))
-    abort_capture(std::string(graph::op_name(op)) + " is given a number that its dtype may not hold");
-  const StepAside aside;
-  const at::AutoDispatchBelowADInplaceOrView below;
-  DtypeTrial trial = try_dtypes(*graph_, constants_, op, args);
-  arguments_did_not_fit = trial.refused;
-  if (trial.refused) abort_capture(std::string(graph::op_name(op)) + " does not take these dtypes");
-  if (trial.made.size() != types.size()) std::erase(trial.made, std::nullopt);  // results excluded by an output mask
-  for (size_t i = 0; trial.made.size() == types.size() && i < types.size(); ++i)
-    types[i].dtype = trial.made[i].value_or(types[i].dtype);
-}
-
-static std::optional<ValuesNow::Element> element_of(const std::vector<DataDependentCall>& calls,
-                                                    const std::vector<SymbolBinding>& symbols, sym::VarId var) {
-  static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
-  for (const SymbolBinding& s : symbols) {
-    if (s.var != var || s.source.kind != runtime::SymbolSource::Kind::Element) continue;
-    for (const DataDependentCall& call : calls)
-      if (call.op == item && call.made[0] == s.source.position)
-        return ValuesNow::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
-  }
-  return std::nullopt;
-}
-
-bool Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
-  const DataCheck* check = data_check(op);
-  if (check == nullptr || in_part()) return false;
-  if (!raised_by_data_) {
-    auto element = [this](sym::VarId var) { return element_of(data_calls_, symbols_, var); };
-    raised_by_data_ = std::make_unique<RaisedByData>(*graph_, real_inputs_, constants_, std::move(element));
-  }
-  const StepAside aside;
-  const at::AutoDispatchBelowADInplaceOrView below;
-  std::optional<bool> known;  // lazy, because the question walks frames
-  const auto caught = [&] {
-    if (!known) known = may_be_caught && may_be_caught();
-    return *known;
-  };
-  if (raised_by_data_->raises(*check, op, args, caught))
-    abort_capture(std::string(graph::op_name(op)) + " raises for what its tensors hold");
-  return caught();
 }
 
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
@@ -180,7 +134,8 @@ ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<gr
     Result<ops::Types> types = shape_of(*def, context, args);
     const uint64_t absent = types.ok() ? left_out(*def, op, args, types->size()) : 0;
     if (types.ok()) return {std::move(*types), false, absent};
-    if (types.fallback().reason == FallbackReason::DataDependent) abort_capture(describe(types.fallback()));
+    if (types.fallback().reason == FallbackReason::DataDependent)
+      abort_capture(BreakKind::DataDependentSize, describe(types.fallback()));
     if (types.fallback().reason == FallbackReason::InvalidArguments) invalid = describe(types.fallback());
     refused = true;
   }
@@ -188,7 +143,8 @@ ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<gr
   uint64_t absent = 0;
   std::vector<graph::TensorType> types = generic_rule(*this, op, args, &absent);
   arguments_did_not_fit = !invalid.empty();
-  if (!invalid.empty()) abort_capture(invalid);  // eager mode raises, although its meta kernel does not
+  if (!invalid.empty())
+    abort_capture(BreakKind::InvalidArguments, invalid);  // eager mode raises, although its meta kernel does not
   return {std::move(types), refused, absent};
 }
 

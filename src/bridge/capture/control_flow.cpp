@@ -136,7 +136,7 @@ struct Capture::Recording {
   std::vector<Known> tensors;
 };
 
-void Capture::fail_part(std::string why) {
+void Capture::fail_part(BreakReason why) {
   if (part_failure_.empty()) part_failure_ = std::move(why);
 }
 
@@ -196,7 +196,7 @@ GraphPart Capture::end_part(const std::vector<at::Tensor>& outputs) {
   }
   for (const Recording::Known& known : recording.tensors)
     if (static_cast<TraceTensor*>(known.tensor.unsafeGetTensorImpl())->chain() != known.chain)
-      abort_capture("it changes the geometry of a tensor from outside in place");
+      abort_capture(BreakKind::SideEffect, "it changes the geometry of a tensor from outside in place");
   for (uint32_t i = 0; i < storages_.size(); ++i) {
     Storage& storage = storages_[i];
     const uint32_t before = i < recording.storages ? recording.contents[i].second : 0;
@@ -235,17 +235,18 @@ void Capture::own_outputs(GraphPart& part) {
 // Gives both branches the same result types. Sizes with equal hints are guarded to be equal.
 void Capture::unify_outputs(GraphPart& a, GraphPart& b) {
   static const OpId clone = graph::op_id("aten::clone");
-  if (a.outputs.size() != b.outputs.size()) abort_capture("the branches give different numbers of tensors");
+  if (a.outputs.size() != b.outputs.size())
+    abort_capture(BreakKind::ControlFlow, "the branches give different numbers of tensors");
   sym::ExprPool& pool = env().pool();
   for (size_t i = 0; i < a.outputs.size(); ++i) {
     const graph::TensorType &x = graph_->type(a.outputs[i]), &y = graph_->type(b.outputs[i]);
     if (x.dtype != y.dtype || !(x.device == y.device) || x.rank() != y.rank())
-      abort_capture("the branches give tensors of different dtype, device or rank");
+      abort_capture(BreakKind::ControlFlow, "the branches give tensors of different dtype, device or rank");
     bool same_strides = true;
     for (size_t d = 0; d < x.rank(); ++d) {
       const auto reason = [] { return current_reason(); };
       if (!env().evaluate(pool.eq(x.sizes[d], y.sizes[d]), reason).value_or(false))
-        abort_capture("the branches give tensors of different sizes");
+        abort_capture(BreakKind::ControlFlow, "the branches give tensors of different sizes");
       same_strides = same_strides && env().known_equal(x.strides[d], y.strides[d]);
     }
     if (same_strides) continue;
@@ -295,7 +296,8 @@ std::vector<at::Tensor> Capture::add_control_flow(DataDependentCall call, size_t
 
 std::vector<at::Tensor> Capture::add_cond(const at::Tensor& predicate, GraphPart if_true, GraphPart if_false) {
   const size_t results = if_true.outputs.size();
-  if (if_false.outputs.size() != results) abort_capture("the branches give different numbers of tensors");
+  if (if_false.outputs.size() != results)
+    abort_capture(BreakKind::ControlFlow, "the branches give different numbers of tensors");
   const at::Tensor stand_in = traced(*this, predicate);
   const ValueId decides = value_of(*TraceTensor::from(stand_in));
   include_writes(if_true, if_false);
@@ -323,9 +325,11 @@ std::vector<at::Tensor> Capture::add_carried(const std::vector<at::Tensor>& init
 std::vector<at::Tensor> Capture::add_while(const std::vector<at::Tensor>& initial, std::vector<uint32_t> carried,
                                            GraphPart condition, GraphPart body) {
   static const OpId clone = graph::op_id("aten::clone");
-  if (!condition.writes.empty() || !body.writes.empty()) abort_capture("a loop writes to a tensor from outside");
-  if (condition.outputs.size() != 1) abort_capture("the condition of a loop is not one tensor");
-  if (body.outputs.size() != carried.size()) abort_capture("the body of a loop gives another number of tensors");
+  if (!condition.writes.empty() || !body.writes.empty())
+    abort_capture(BreakKind::SideEffect, "a loop writes to a tensor from outside");
+  if (condition.outputs.size() != 1) abort_capture(BreakKind::ControlFlow, "the condition of a loop is not one tensor");
+  if (body.outputs.size() != carried.size())
+    abort_capture(BreakKind::ControlFlow, "the body of a loop gives another number of tensors");
   DataDependentCall call{while_id(), {}, 0, {}, {}, std::move(carried)};
   for (const at::Tensor& tensor : initial) {
     const at::Tensor stand_in = traced(*this, tensor);

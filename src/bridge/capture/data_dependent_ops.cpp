@@ -63,7 +63,8 @@ class ResultTypes {
  private:
   // bincount(self, weights, minlength)
   void counts_of_numbers() {
-    if (graph_.type(std::get<ValueId>(args_[0])).rank() != 1) abort_capture("bincount of what is no vector");
+    if (graph_.type(std::get<ValueId>(args_[0])).rank() != 1)
+      abort_capture(BreakKind::InvalidArguments, "bincount of what is no vector");
     const auto* weights = std::get_if<ValueId>(&args_[1]);
     if (weights != nullptr) not_empty();  // for empty input ATen ignores the weights and counts in integers
     const sym::ExprId found = count(0, 0);
@@ -75,7 +76,7 @@ class ResultTypes {
     const sym::ExprId any =
         pool_.ge(graph::numel(pool_, graph_.type(std::get<ValueId>(args_[0])).sizes), pool_.constant(1));
     if (!graph_.env().evaluate(any, [] { return current_reason(); }).value_or(false))
-      abort_capture("weights of numbers of which there are none");
+      abort_capture(BreakKind::InvalidArguments, "weights of numbers of which there are none");
   }
   void unique_values(const TensorType& self, bool sorted_variant) {
     const size_t flags = sorted_variant ? 2 : 1;
@@ -88,7 +89,8 @@ class ResultTypes {
   // ATen computes with the dimension moved to the front and moves it back; the remaining results are always returned.
   void unique_along(const TensorType& self, const Arg& along) {
     const sym::ExprId which = graph_.env().simplify(std::get<sym::ExprId>(along));
-    if (!pool_.is_const(which)) abort_capture("unique along a dimension that is not known");
+    if (!pool_.is_const(which))
+      abort_capture(BreakKind::DataDependentValue, "unique along a dimension that is not known");
     const int64_t wrapped = pool_.const_value(which);
     const auto dim = static_cast<std::ptrdiff_t>(wrapped < 0 ? wrapped + static_cast<int64_t>(self.rank()) : wrapped);
     std::vector<sym::ExprId> sizes = self.sizes;

@@ -26,7 +26,7 @@ std::unique_ptr<graph::Graph> cut_to(const graph::Graph& graph, graph::ValueId v
     const bool used =
         std::any_of(node.results.begin(), node.results.end(), [&](graph::ValueId r) { return needed[r.index]; });
     if (!used) continue;
-    if (is_random(node.op)) abort_capture("a number read from random data");
+    if (is_random(node.op)) abort_capture(BreakKind::RandomNumbers, "a number read from random data");
     graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { needed[v.index] = true; });
     kept.push_back(*it);
   }

@@ -145,7 +145,8 @@ class GuestImpl final : public c10::TensorImpl {
  private:
   // A request for the elements: deferred operators run first, and the tensor is no input proxy afterwards.
   void ask_memory() const {
-    if (stand_in() != nullptr && !is_wrapper()) Capture::current()->flush("the memory of a tensor is asked for");
+    if (stand_in() != nullptr && !is_wrapper())
+      Capture::current()->flush({BreakKind::MemoryAccess, "the memory of a tensor is asked for"});
   }
 };
 static_assert(sizeof(GuestImpl) == sizeof(c10::TensorImpl));

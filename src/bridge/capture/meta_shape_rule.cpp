@@ -8,6 +8,7 @@
 
 #include "bridge/aten/dtypes.h"
 #include "bridge/capture/arguments.h"
+#include "bridge/capture/data_dependent_errors.h"
 #include "bridge/capture/graph_cut.h"
 #include "bridge/capture/python_meta.h"
 #include "bridge/capture/rng_state.h"
@@ -56,13 +57,13 @@ bool must_run(std::string_view name) {
 c10::OperatorHandle checked_operator(graph::OpId op) {
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
   const std::string name(graph::op_name(op));
-  if (!handle) abort_capture("unknown operator " + name);
+  if (!handle) abort_capture(BreakKind::UnsupportedOperator, "unknown operator " + name);
   if (!has_meta_kernel(*handle) && !must_run(name))
-    abort_capture(name + " has neither a native rule nor a meta kernel");
+    abort_capture(BreakKind::UnsupportedOperator, name + " has neither a native rule nor a meta kernel");
   for (const c10::Argument& r : handle->schema().returns()) {
     const ArgType type = arg_type(r);
     if (type != ArgType::Tensor && type != ArgType::TensorList)
-      abort_capture(name + " returns a number that only data can give");
+      abort_capture(BreakKind::DataDependentValue, name + " returns a number that only data can give");
   }
   return *handle;
 }
@@ -83,7 +84,9 @@ class MetaCall {
   MetaCall(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args)
       : capture_(capture), handle_(checked_operator(op)), args_(args), op_(op) {
     gather();
-    on_meta_ = !must_run(graph::op_name(op)) && !runs_for_sizes(capture_, handle_, args_, device_);
+    const bool runs = must_run(graph::op_name(op)) || (!may_size_by_data(capture_.graph(), op, args_) &&
+                                                       runs_for_sizes(capture_, handle_, args_, device_));
+    on_meta_ = !runs;
     // A matrix of zeros has rank 0, so linear algebra on zeros gives no general result: ones are used.
     const bool of_matrices = graph::op_name(op).starts_with("aten::linalg_") && !must_run(graph::op_name(op));
     on_ones_ = !on_meta_ && (of_matrices || takes_pivots(handle_));
@@ -266,7 +269,7 @@ constexpr const char* kOnlyData = "an operator without a native rule on data-dep
 
 int64_t pin(Capture& capture, ExprId e) {
   const std::optional<int64_t> value = capture.env().specialize(e, current_reason());
-  if (!value) abort_capture(kOnlyData);
+  if (!value) abort_capture(BreakKind::DataDependentSize, kOnlyData);
   return *value;
 }
 
@@ -466,7 +469,7 @@ class GenericRule {
     try {
       return called([&](ExprId e) { return predictor.value(predictor.hints(), e).value(); });
     } catch (const std::exception&) {
-      if (predictor.guesses()) abort_capture(kOnlyData);
+      if (predictor.guesses()) abort_capture(BreakKind::DataDependentSize, kOnlyData);
       throw;
     }
   }
@@ -482,7 +485,7 @@ class GenericRule {
       const at::Tensor& t = base[i];
       graph::TensorType type;
       const std::optional<DType> dtype = from_torch(t.scalar_type());
-      if (!dtype) abort_capture("a result dtype that graphs do not represent");
+      if (!dtype) abort_capture(BreakKind::UnsupportedDtype, "a result dtype that graphs do not represent");
       type.dtype = *dtype;
       type.device = call_.device();
       for (const int64_t s : t.sizes()) type.sizes.push_back(number(s));

@@ -56,7 +56,7 @@ void Capture::hold_strides(const TraceTensor& tensor) {
     const graph::TensorType& type = graph_->type(graph_->inputs[i]);
     for (size_t d = 0; d < type.rank(); ++d)
       if (env().hint(type.strides[d]) != real_inputs_[i].stride(static_cast<int64_t>(d)))
-        abort_capture("a memory format that dimensions of one element decide");
+        abort_capture(BreakKind::UnsupportedLayout, "a memory format that dimensions of one element decide");
     input_layouts_[i].exact = true;
   }
 }
@@ -104,7 +104,8 @@ void Capture::guard_copies_of(uint32_t storage) {
   for (const PossibleView& view : possible_views_) {
     if (view.copy != storage && view.source != storage) continue;
     if (!is_alive(view.copy == storage ? view.source : view.copy)) continue;
-    if (!guard_copy(view)) abort_capture("a write to memory that two tensors share because a size is 0 or 1");
+    if (!guard_copy(view))
+      abort_capture(BreakKind::AliasedWrite, "a write to memory that two tensors share because a size is 0 or 1");
   }
 }
 

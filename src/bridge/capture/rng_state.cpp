@@ -46,7 +46,7 @@ class WatchedGenerator final : public at::CPUGeneratorImpl {
     auto& mutex = const_cast<WatchedGenerator*>(this)->mutex_;
     const bool was_held = !mutex.try_lock();
     mutex.unlock();
-    capture->flush("the call seeds torch's random numbers, or asks for their state");
+    capture->flush({BreakKind::RandomNumbers, "the call seeds torch's random numbers, or asks for their state"});
     if (was_held) mutex.lock();
   }
 };

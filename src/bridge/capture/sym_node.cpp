@@ -63,7 +63,7 @@ bool ends_piece(const SymNode::Env& env, const std::function<std::string()>& why
   Capture* capture = Capture::current();
   if (capture == nullptr || capture->closed() || capture->recording != 0 || capture->env_ptr() != env) return false;
   capture->set_location();
-  capture->flush(why());
+  capture->flush({BreakKind::DataDependentValue, why()});
   return true;
 }
 

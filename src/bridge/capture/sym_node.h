@@ -211,7 +211,7 @@ void set_reason_provider(sym::Reason (*provider)());
 
 // Ends the current graph segment, so data-dependent numbers become known. Returns false inside a capture kernel, which
 // ends the segment itself, and where no segment of `env` is being captured.
-bool ends_piece(const SymNode::Env& env, const std::function<std::string()>& why);
+bool ends_piece(const SymNode::Env& env, const std::function<std::string()>& why);  // BreakKind::DataDependentValue
 
 // Arithmetic on the float64 tensors of Values.
 at::Tensor add_tensors(const at::Tensor& a, const at::Tensor& b);

@@ -222,7 +222,7 @@ c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(c10::Va
 void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& impl) {
   const TraceTensor* other = settled() ? nullptr : from(at::Tensor(impl));
   if (other != nullptr) return become(*other);
-  if (!settled()) capture_->flush("a tensor is given the data of another one");
+  if (!settled()) capture_->flush({BreakKind::SideEffect, "a tensor is given the data of another one"});
   c10::TensorImpl::shallow_copy_from(impl);
 }
 
@@ -236,12 +236,14 @@ static bool asked_by_engine(const c10::TensorImpl* tensor) {
 
 bool TraceTensor::has_storage() const {
   if (!settled() && asked_by_engine(this)) return false;
-  if (!settled() && storage_access_should_throw_) capture_->flush("the memory of a tensor is asked for");
+  if (!settled() && storage_access_should_throw_)
+    capture_->flush({BreakKind::MemoryAccess, "the memory of a tensor is asked for"});
   return c10::TensorImpl::has_storage();
 }
 
 const c10::Storage& TraceTensor::storage() const {
-  if (!settled() && storage_access_should_throw_) capture_->flush("the memory of a tensor is asked for");
+  if (!settled() && storage_access_should_throw_)
+    capture_->flush({BreakKind::MemoryAccess, "the memory of a tensor is asked for"});
   return c10::TensorImpl::storage();
 }
 

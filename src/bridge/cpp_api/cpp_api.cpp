@@ -83,7 +83,7 @@ struct CompiledFunction::State {
   CompiledStats stats;
 
   Pointer find(const TorchModes& modes, uint64_t user, const std::vector<at::Tensor>& inputs,
-               std::vector<int64_t>& symbols, std::string* why);
+               std::vector<int64_t>& symbols, GuardFailure* why);
   bool rests_now(const TorchModes& modes, uint64_t user, const std::vector<at::Tensor>& inputs);
   void keep(const Pointer& entry);
   void note(const bridge::Entry& program, int64_t operators);
@@ -97,15 +97,15 @@ struct CompiledFunction::State {
 
 // The program that serves the call.
 Pointer CompiledFunction::State::find(const TorchModes& modes, uint64_t user, const std::vector<at::Tensor>& inputs,
-                                      std::vector<int64_t>& symbols, std::string* why) {
+                                      std::vector<int64_t>& symbols, GuardFailure* why) {
   const auto serves = [&](const CacheEntry& entry) {
     if (entry.modes != modes || entry.user != user) {
-      if (why != nullptr && why->empty())
-        *why = entry.modes != modes ? difference(entry.modes, modes) : "CompileSettings::state changed";
+      if (why != nullptr && why->text.empty())
+        why->text = entry.modes != modes ? difference(entry.modes, modes) : "CompileSettings::state changed";
       return false;
     }
     symbols.resize(entry.program->symbol_count());
-    return entry.program->matches(inputs, {}, symbols.data(), why != nullptr && why->empty() ? why : nullptr);
+    return entry.program->matches(inputs, {}, symbols.data(), why != nullptr && why->text.empty() ? why : nullptr);
   };
   Pointer found;
   bool is_first = true;
@@ -190,7 +190,7 @@ Pointer CompiledFunction::State::capture(const TorchModes& modes, uint64_t user,
                                          const std::vector<at::Tensor>& inputs) {
   auto entry = std::make_shared<CacheEntry>();
   entry->modes = modes, entry->user = user, entry->kinds = kinds_of(inputs);
-  std::string reason;
+  BreakReason reason;
   bool raised = false;
   bridge::install_capture_kernels();
   const KnownOperators known(*this);
@@ -206,7 +206,8 @@ Pointer CompiledFunction::State::capture(const TorchModes& modes, uint64_t user,
     if (!session->closed()) {
       bridge::Captured captured = session->finish(results);
       if (wants_gradients(modes.grad_mode, inputs) || wants_gradients(modes.grad_mode, captured.constants)) {
-        reason = "gradients are wanted: call it under torch::NoGradGuard to compile for inference";
+        reason = {BreakKind::RequiredGradients,
+                  "gradients are wanted: call it under torch::NoGradGuard to compile for inference"};
       } else {
         const int64_t operators = captured.operators;
         driver::Options options;
@@ -219,20 +220,20 @@ Pointer CompiledFunction::State::capture(const TorchModes& modes, uint64_t user,
   } catch (const InternalError&) {
     throw;
   } catch (const bridge::CaptureAbort& e) {
-    reason = e.what_without_backtrace();
+    reason = e.reason();
   } catch (const std::exception& e) {
     // Whatever is wrong, running the function itself shows it as it is.
     raised = !session->closed();
-    reason = e.what();
+    reason = {BreakKind::Raised, e.what()};
   }
   if (!session->why_closed().empty()) reason = session->why_closed();
   if (entry->is_eager()) {
     if (settings.fullgraph && !raised)
       throw std::runtime_error("cresset: fullgraph was asked for, but the function cannot be captured whole: " +
-                               reason);
-    CRESSET_LOG(Recompiles, "runs eagerly: " + reason);
+                               reason.with_remedy());
+    CRESSET_LOG(Recompiles, "runs eagerly: " + reason.text());
     const std::lock_guard lock(stats_mutex);
-    stats.eager_reasons.push_back(reason);
+    stats.eager_reasons.push_back(reason.with_remedy());
   }
   if (!raised) keep(entry);
   return entry;
@@ -264,17 +265,17 @@ std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tens
     entry = find(modes, user, inputs, symbols, nullptr);  // made meanwhile?
   }
   if (entry == nullptr) {
-    std::string why;
+    GuardFailure why;
     find(modes, user, inputs, symbols, &why);
-    if (!why.empty()) {
+    if (!why.text.empty()) {
       const std::lock_guard lock(stats_mutex);
-      stats.recompiles.push_back(why);
+      stats.recompiles.push_back(why.text);
     }
     entry = capture(modes, user, inputs);
     if (!entry->is_eager()) {
       symbols.resize(entry->program->symbol_count());
       CRESSET_CHECK(entry->program->matches(inputs, {}, symbols.data(), &why),
-                    "a new cache entry rejects the call that it was made for: " + why);
+                    "a new cache entry rejects the call that it was made for: " + why.text);
     }
   }
   turn.give();

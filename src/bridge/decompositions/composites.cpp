@@ -279,7 +279,7 @@ void with_numbers_for_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, 
 void require_as_it_is(Capture& capture, const ViewOrCopy::Answers& answers) {
   for (const auto& [condition, answer] : answers)
     if (capture.env().evaluate(condition, [] { return current_reason(); }) != answer)
-      abort_capture("a tensor that is given as it is for other sizes");
+      abort_capture(BreakKind::UnsupportedLayout, "a tensor that is given as it is for other sizes");
 }
 
 // For computed tensors: a tensor in both formats gets row-major strides from operators, unlike the stride formulas.
@@ -293,7 +293,7 @@ void require_one_format(Capture& capture, const at::Tensor& tensor) {
   for (size_t d = 3; d < sizes.size(); ++d) any = pool.logical_or(any, is_wide(sizes[d]));
   const sym::ExprId one_format = pool.logical_and(is_wide(sizes[1]), any);
   if (!capture.env().evaluate(one_format, [] { return current_reason(); }).value_or(false))
-    abort_capture("a memory format that dimensions of one element decide");
+    abort_capture(BreakKind::UnsupportedLayout, "a memory format that dimensions of one element decide");
 }
 
 // ATen's `to` compares the format suggested by the strides with the requested format.
@@ -316,7 +316,7 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
     if (capture->is_given_back(self, stack->back().toTensor(), choice)) stack->back() = self;
     return;
   } catch (const CaptureAbort& e) {
-    capture->flush(e.what_without_backtrace());
+    capture->flush(e.reason());
   }
   stack->resize(below);
   stack->insert(stack->end(), args.begin(), args.end());

@@ -80,7 +80,7 @@ void layer(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack
   // The number of rows in each step is data: a segment which began with the steps would be specialized to these sizes.
   Capture* capture = Capture::current();
   if (op.operator_name().overload_name == "data" && capture != nullptr && !capture->closed())
-    capture->flush("the steps of packed sequences");
+    capture->flush({BreakKind::DataDependentSize, "the steps of packed sequences"});
   run_in_steps(op, *stack);
 }
 

@@ -19,14 +19,14 @@ void CaptureCall::require_dense_gradients() {
   const c10::IValue& sparse = argument(*entry_.sparse_argument);
   const c10::IValue& weight = argument(0);
   if (sparse.isBool() && sparse.toBool() && weight.isTensor() && weight.toTensor().requires_grad())
-    abort_capture(entry_.name + " with a sparse gradient");
+    abort_capture(BreakKind::UnsupportedLayout, entry_.name + " with a sparse gradient");
 }
 
 // Programs run below autocast, but the operator's own code may be subject to it.
 void CaptureCall::require_no_autocast() {
   if (entry_.made_of_others &&
       (at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA)))
-    abort_capture(entry_.name + " under autocast, which may cast in its own code");
+    abort_capture(BreakKind::UnsupportedOperator, entry_.name + " under autocast, which may cast in its own code");
 }
 
 // Without an autograd kernel for the operator, eager mode differentiates the operators inside its kernel.
@@ -41,7 +41,9 @@ void CaptureCall::require_own_derivative() {
     bool wanted = given.isTensor() && wants_gradient(given.toTensor());
     if (given.isTensorList())
       for (const at::Tensor& t : given.toTensorVector()) wanted = wanted || wants_gradient(t);
-    if (wanted) abort_capture(entry_.name + " has no kernel of autograd's, which sees what its own kernel calls");
+    if (wanted)
+      abort_capture(BreakKind::UnsupportedOperator,
+                    entry_.name + " has no kernel of autograd's, which sees what its own kernel calls");
   }
 }
 
@@ -73,7 +75,7 @@ void CaptureCall::perform() {
     case OpEntry::Class::Out:
       return out();
     case OpEntry::Class::Opaque:
-      abort_capture(entry_.name + " writes in a way that has no functional form");
+      abort_capture(BreakKind::UnsupportedOperator, entry_.name + " writes in a way that has no functional form");
   }
 }
 
@@ -158,8 +160,10 @@ bool CaptureCall::read_number() {
   static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
   if (entry_.functional != item) return false;
   if (symbolic_item()) return true;
-  if (capture_.symbolic_booleans) abort_capture("a number read from tensor data, which is not kept as a symbol");
-  if (capture_.before_flush) abort_capture("a number read from tensor data");  // a graph break
+  if (capture_.symbolic_booleans)
+    abort_capture(BreakKind::DataDependentValue, "a number read from tensor data, which is not kept as a symbol");
+  if (capture_.before_flush)
+    abort_capture(BreakKind::DataDependentValue, "a number read from tensor data");  // a graph break
   const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
   finish({capture_.read_number(std::get<ValueId>(value))});
   return true;
@@ -202,7 +206,7 @@ bool CaptureCall::strided_copy() {
   }
   const TraceTensor& trace = *TraceTensor::from(self);
   if (trace.chain() != nullptr || !is_dense(trace) || (capture_.is_callers(trace) && !capture_.starts_storage(trace)))
-    abort_capture(entry_.name + " of a part of a storage");
+    abort_capture(BreakKind::UnsupportedOperator, entry_.name + " of a part of a storage");
   std::vector<Arg> args = arguments(count_);
   if (entry_.functional == scatter) args.erase(args.begin() + 1);
   if (std::holds_alternative<graph::None>(args[3])) args[3] = capture_.env().pool().constant(0);

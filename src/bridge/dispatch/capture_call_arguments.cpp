@@ -74,11 +74,13 @@ void CaptureCall::give_dtype(std::vector<Arg>& args) {
     const DType other = capture_.graph().type(v).dtype;
     scalars = scalars && (is_number(v) || capture_.graph().type(v).rank() == 0);
     if (!is_number(v) && is_float(other)) dtype = dtype ? promote(*dtype, other) : other;
-    if (!is_number(v) && category(other) == DTypeCategory::Complex) abort_capture("a float beside complex numbers");
+    if (!is_number(v) && category(other) == DTypeCategory::Complex)
+      abort_capture(BreakKind::UnsupportedDtype, "a float beside complex numbers");
   });
   if (dtype.value_or(capture_.default_dtype) == DType::F64) return;
   // In f32 the number would decide the result's dtype; in the tensors' own dtype it would be rounded.
-  if (scalars && dtype && compute_dtype(*dtype) != *dtype) abort_capture("a float beside a number in half precision");
+  if (scalars && dtype && compute_dtype(*dtype) != *dtype)
+    abort_capture(BreakKind::UnsupportedDtype, "a float beside a number in half precision");
   for (Arg& arg : args)
     if (const auto* v = std::get_if<ValueId>(&arg); v != nullptr && is_number(*v))
       arg = capture_.call(graph::op_id("aten::_to_copy"),
@@ -90,7 +92,8 @@ void CaptureCall::append_defaults(std::vector<Arg>& args) {
   const auto& schema = entry_.functional_handle->schema().arguments();
   while (args.size() < schema.size()) {
     const c10::Argument& a = schema[args.size()];
-    if (!a.default_value()) abort_capture(entry_.name + " has no functional form with the same arguments");
+    if (!a.default_value())
+      abort_capture(BreakKind::UnsupportedOperator, entry_.name + " has no functional form with the same arguments");
     args.push_back(to_graph(capture_, *a.default_value(), arg_type(a)));
   }
 }

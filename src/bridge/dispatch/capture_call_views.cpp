@@ -42,7 +42,7 @@ void CaptureCall::change_bits(TraceTensor& view) const {
   static const graph::OpId conj = graph::op_id("aten::_conj");
   const bool conjugates = entry_.functional == conj;
   if (conjugates && category(view.type().dtype) != DTypeCategory::Complex)
-    abort_capture(entry_.name + " of real numbers");
+    abort_capture(BreakKind::UnsupportedDtype, entry_.name + " of real numbers");
   view.mark(view.is_conj() != conjugates, view.is_neg() == conjugates);
 }
 
@@ -55,14 +55,14 @@ size_t CaptureCall::checked_dim(const TraceTensor& parent, const Arg& arg) {
   const size_t d = dim(parent, arg);
   if (d < parent.type().rank()) return d;
   generic_check();
-  abort_capture(entry_.name + " along a dimension that is not there");
+  abort_capture(BreakKind::InvalidArguments, entry_.name + " along a dimension that is not there");
 }
 
 bool CaptureCall::negative(sym::ExprId e) {
   sym::ExprPool& pool = capture_.env().pool();
   const std::optional<bool> answer =
       capture_.env().evaluate(pool.lt(e, pool.constant(0)), [] { return current_reason(); });
-  if (!answer) abort_capture("an index that only data can give");
+  if (!answer) abort_capture(BreakKind::DataDependentValue, "an index that only data can give");
   return *answer;
 }
 
@@ -99,7 +99,7 @@ static void require_plain_elements(const std::string& op, const TraceTensor& par
   const auto is_complex = [](DType dtype) { return category(dtype) == DTypeCategory::Complex; };
   const bool in_parts = is_complex(as) != is_complex(parent.type().dtype) && op != "aten::view.dtype";
   if (as != parent.type().dtype && (parent.is_conj() || (parent.is_neg() && !in_parts)))
-    abort_capture(op + " of a conjugated or negated view");
+    abort_capture(BreakKind::UnsupportedLayout, op + " of a conjugated or negated view");
 }
 
 // Eager mode refuses to view memory as larger elements at an unaligned offset. An argument's offset in its storage is
@@ -109,11 +109,11 @@ static void require_whole_elements(Capture& capture, const std::string& op, cons
   const int64_t factor = byte_size(as) / byte_size(parent.type().dtype);
   if (factor < 2) return;
   if (capture.is_callers(parent) && !capture.starts_storage(parent))
-    abort_capture(op + " at an offset in an argument's storage");
+    abort_capture(BreakKind::UnsupportedLayout, op + " at an offset in an argument's storage");
   sym::ExprPool& pool = capture.env().pool();
   const sym::ExprId is_whole = pool.eq(pool.mod(offset, pool.constant(factor)), pool.constant(0));
   if (!capture.env().evaluate(is_whole, [] { return current_reason(); }).value_or(false))
-    abort_capture(op + " at an offset that is no multiple of its elements' size");
+    abort_capture(BreakKind::InvalidArguments, op + " at an offset that is no multiple of its elements' size");
 }
 
 namespace {
@@ -156,7 +156,7 @@ at::Tensor CaptureCall::memory_as(const at::Tensor& base, DType dtype) {
   TraceTensor& trace = *TraceTensor::from(base);
   const DType own = trace.type().dtype;
   if (own == dtype) return base;
-  if (!is_dense(trace)) abort_capture(entry_.name + " of memory with gaps");
+  if (!is_dense(trace)) abort_capture(BreakKind::UnsupportedLayout, entry_.name + " of memory with gaps");
   sym::ExprPool& pool = capture_.env().pool();
   const int64_t factor = std::max<int64_t>(1, byte_size(dtype) / byte_size(own));
   const sym::ExprId count = graph::numel(pool, trace.type().sizes), whole = pool.constant(factor);
@@ -183,7 +183,8 @@ void CaptureCall::check_inside(const TraceTensor& memory, const std::vector<Arg>
   const sym::ExprId count = graph::numel(pool, memory.type().sizes);
   const std::optional<bool> inside =
       capture_.env().evaluate(pool.logical_or(empty, pool.lt(last, count)), [] { return current_reason(); });
-  if (!inside.value_or(!capture_.is_callers(memory))) abort_capture(entry_.name + " beyond the memory of a tensor");
+  if (!inside.value_or(!capture_.is_callers(memory)))
+    abort_capture(BreakKind::UnsupportedLayout, entry_.name + " beyond the memory of a tensor");
 }
 
 at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
@@ -191,7 +192,7 @@ at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
   if (std::holds_alternative<graph::None>(args[3])) {
     args[3] = trace.offset();
   } else if (capture_.is_callers(trace) && !capture_.starts_storage(trace)) {
-    abort_capture(entry_.name + " at an offset in an argument's storage");
+    abort_capture(BreakKind::UnsupportedLayout, entry_.name + " at an offset in an argument's storage");
   }
   const at::Tensor base = capture_.base_of(trace);
   std::optional<std::vector<Extent>> within = extents(trace);
@@ -201,7 +202,8 @@ at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
   args[0] = whole.value;
   // The program has no memory between the elements of a value.
   const bool dense = is_dense(whole);
-  if (!dense && !is_all_of(whole, args)) abort_capture(entry_.name + " of memory with gaps");
+  if (!dense && !is_all_of(whole, args))
+    abort_capture(BreakKind::UnsupportedLayout, entry_.name + " of memory with gaps");
   if (dense) check_inside(whole, args);
   at::Tensor out = dense ? one_view(whole, as_strided(), std::move(args), std::move(within))
                          : one_view(whole, graph::op_id("aten::alias"), {whole.value}, std::move(within));
@@ -231,13 +233,15 @@ bool CaptureCall::is_known_view() const {
 }
 
 void CaptureCall::view() {
-  if (!is_known_view()) abort_capture(entry_.name + ", of which nothing says where its elements are");
+  if (!is_known_view())
+    abort_capture(BreakKind::UnsupportedOperator, entry_.name + ", of which nothing says where its elements are");
   at::Tensor base = stand_in(0);
   TraceTensor& parent = *TraceTensor::from(base);
   std::vector<Arg> args = arguments_of_view(parent);
   if (entry_.functional == as_strided()) return finish_with(strided(base, std::move(args)));
   if (entry_.return_types[0] == ArgType::TensorList) return views(parent, args);
-  if (entry_.return_types.size() != 1) abort_capture(entry_.name + " returns several views");
+  if (entry_.return_types.size() != 1)
+    abort_capture(BreakKind::UnsupportedOperator, entry_.name + " returns several views");
   finish_with(one_view(parent, view_op(), std::move(args)));
 }
 
@@ -262,14 +266,14 @@ void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
       start = end;
     }
   } else {
-    abort_capture(entry_.name + " returns several views");
+    abort_capture(BreakKind::UnsupportedOperator, entry_.name + " returns several views");
   }
   finish({out});
 }
 
 int64_t CaptureCall::pin(sym::ExprId e) {
   const std::optional<int64_t> value = capture_.env().specialize(e, current_reason());
-  if (!value) abort_capture("a number of results that only data can give");
+  if (!value) abort_capture(BreakKind::DataDependentSize, "a number of results that only data can give");
   return *value;
 }
 
@@ -282,7 +286,7 @@ std::vector<sym::ExprId> CaptureCall::pieces(const TraceTensor& parent, const st
   const sym::ExprId total = parent.type().sizes[d], piece = std::get<sym::ExprId>(args[1]);
   const sym::ExprId none = pool.eq(piece, pool.constant(0));
   const std::optional<bool> empty = capture_.env().evaluate(none, [] { return current_reason(); });
-  if (!empty) abort_capture("a number of results that only data can give");
+  if (!empty) abort_capture(BreakKind::DataDependentSize, "a number of results that only data can give");
   if (*empty) {
     if (!decide_equal(total, piece)) (void)generic_check();
     return {total};
@@ -351,7 +355,7 @@ void CaptureCall::in_place_view() {
   at::Tensor self = argument(0).toTensor();
   TraceTensor* target = TraceTensor::from(self);
   if (target == nullptr || Guest::stand_in_of(self.unsafeGetTensorImpl()) != nullptr)
-    abort_capture(entry_.name + " on a tensor from outside changes its shape for good");
+    abort_capture(BreakKind::SideEffect, entry_.name + " on a tensor from outside changes its shape for good");
   std::vector<Arg> args = arguments_of_view(*target);
   at::Tensor result = entry_.functional == as_strided() ? strided(self, std::move(args))
                                                         : one_view(*target, entry_.functional, std::move(args));

@@ -38,7 +38,7 @@ void CaptureCall::require_writable(const TraceTensor& target) {
   const graph::TensorType& type = target.type();
   for (size_t d = 0; d < type.rank(); ++d)
     if (capture_.env().known_equal(type.strides[d], pool.constant(0)) && !decide_equal(type.sizes[d], pool.constant(1)))
-      abort_capture(entry_.name + " writes elements that share their memory");
+      abort_capture(BreakKind::AliasedWrite, entry_.name + " writes elements that share their memory");
 }
 
 void CaptureCall::check_overlap(const TraceTensor& target) {
@@ -47,7 +47,7 @@ void CaptureCall::check_overlap(const TraceTensor& target) {
                                   ? TraceTensor::from(argument(i).toTensor())
                                   : nullptr;
     if (read != nullptr && read != &target && capture_.overlaps_partly(target, *read))
-      abort_capture(entry_.name + " writes memory that it reads elsewhere");
+      abort_capture(BreakKind::AliasedWrite, entry_.name + " writes memory that it reads elsewhere");
   }
 }
 
@@ -77,10 +77,11 @@ void CaptureCall::out() {
   for (size_t i = 0; i < entry_.out_arguments; ++i)
     if (argument(kept + i).isTensor() &&
         capture_.graph().type(results.at(i)).dtype != TraceTensor::from(stand_in(kept + i))->type().dtype)
-      abort_capture(entry_.name + " has an out argument of another dtype");
+      abort_capture(BreakKind::UnsupportedDtype, entry_.name + " has an out argument of another dtype");
   std::vector<c10::IValue> outs;
   for (size_t i = 0; i < entry_.out_arguments; ++i) {
-    if (argument(kept + i).isList()) abort_capture(entry_.name + " writes a list of tensors");
+    if (argument(kept + i).isList())
+      abort_capture(BreakKind::UnsupportedOperator, entry_.name + " writes a list of tensors");
     at::Tensor given = argument(kept + i).toTensor();
     write_out(kept + i, results.at(i));
     outs.emplace_back(given);
@@ -99,7 +100,7 @@ void CaptureCall::write_out(size_t i, ValueId result) {
   const sym::ExprId count = graph::numel(capture_.env().pool(), target.type().sizes);
   if (TraceTensor::from(argument(i).toTensor()) == nullptr || target.chain() != nullptr ||
       !capture_.env().pool().is_const(count, 0) || type.dtype != target.type().dtype)
-    abort_capture(entry_.name + " resizes its out argument");
+    abort_capture(BreakKind::SideEffect, entry_.name + " resizes its out argument");
   target.become(*TraceTensor::from(capture_.make_result(result)));
 }
 

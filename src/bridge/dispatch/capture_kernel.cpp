@@ -61,18 +61,19 @@ class CaptureKernel final : public c10::OperatorKernel {
     } catch (const CaptureAbort& e) {
       // Autograd regenerates views of the caller's tensors: they do not belong to the program.
       if (capture->says_history() && is_of_real_tensors(*stack)) return run_natively(handle_, *capture, *stack);
-      capture->flush(e.what_without_backtrace());
+      capture->flush(e.reason());
     } catch (const std::exception& e) {
       // Most likely the arguments are invalid: the operator itself raises its own message.
       capture->arguments_did_not_fit = true;
-      capture->flush(entry_->name + " was not accepted: " + first_line(e.what()));
+      capture->flush({BreakKind::InvalidArguments, entry_->name + " was not accepted: " + first_line(e.what())});
     }
     run_natively(handle_, *capture, *stack);
   }
 
  private:
   void run_between_pieces(Capture& capture, Stack& stack) const {
-    capture.flush(entry_->name + ", which works with objects or processes that no program has");
+    capture.flush(
+        {BreakKind::UntraceableFunction, entry_->name + ", which works with objects or processes that no program has"});
     run_natively(handle_, capture, stack);
   }
 

@@ -21,7 +21,8 @@ void natively(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
   if (capture == nullptr) return run_beside_capture(op, *stack);
   if (!capture->closed()) {
     capture->set_location();
-    capture->flush(op.operator_name().name + " of a sparse, quantized or nested tensor");
+    capture->flush(
+        {BreakKind::UnsupportedLayout, op.operator_name().name + " of a sparse, quantized or nested tensor"});
   }
   run_natively(op, *capture, *stack);
 }

@@ -39,11 +39,14 @@ bool DataGuard::holds(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) 
 }
 
 at::Scalar Capture::read_number(graph::ValueId value) {
-  if (graph_->type(value).device.kind != graph::DeviceKind::Cpu) abort_capture("a number read from a device");
-  if (!data_calls_.empty()) abort_capture("a number read from tensor data after a size that data made");
-  if (category(graph_->type(value).dtype) == DTypeCategory::Complex) abort_capture("a complex number read from data");
+  if (graph_->type(value).device.kind != graph::DeviceKind::Cpu)
+    abort_capture(BreakKind::UnsupportedDevice, "a number read from a device");
+  if (!data_calls_.empty())
+    abort_capture(BreakKind::DataDependentValue, "a number read from tensor data after a size that data made");
+  if (category(graph_->type(value).dtype) == DTypeCategory::Complex)
+    abort_capture(BreakKind::UnsupportedDtype, "a complex number read from data");
   constexpr size_t kMostReads = 16;
-  if (data_reads_.size() >= kMostReads) abort_capture("more than 16 numbers read from tensor data");
+  if (data_reads_.size() >= kMostReads) abort_capture(BreakKind::Limits, "more than 16 numbers read from tensor data");
   std::unordered_map<sym::VarId, uint32_t> slots;
   std::vector<int64_t> symbols;
   for (uint32_t i = 0; i < symbols_.size(); ++i) {
@@ -66,7 +69,7 @@ at::Scalar Capture::read_number(graph::ValueId value) {
         return found;
       };
       if (value == cut->inputs[i] || std::any_of(cut->order.begin(), cut->order.end(), uses))
-        abort_capture("a number read from a gradient");
+        abort_capture(BreakKind::AutogradFeature, "a number read from a gradient");
     }
     cut->inputs.resize(std::min(cut->inputs.size(), real_inputs_.size()));
     return cut;

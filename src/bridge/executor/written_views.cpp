@@ -94,7 +94,8 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
   if (link.op == v.as_strided) {
     const auto why = [] { return current_reason(); };
     if (!geometry::decide_non_overlapping(env(), link.type.sizes, link.type.strides, why))
-      abort_capture("a write through aten::as_strided to elements that may share their memory");
+      abort_capture(BreakKind::AliasedWrite,
+                    "a write through aten::as_strided to elements that may share their memory");
     // A strided view is made of a whole dense base: its offset counts from the base's first element, as in the base's
     // value.
     return append(graph::op_id("aten::as_strided_scatter"), std::move(args), {link.parent_type})[0];
@@ -107,7 +108,7 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
       same = env().known_equal(link.type.sizes[d], link.parent_type.sizes[d]);
     if (same) return value;
   }
-  abort_capture(c10::str("a write through ", std::string(graph::op_name(link.op))));
+  abort_capture(BreakKind::AliasedWrite, c10::str("a write through ", std::string(graph::op_name(link.op))));
 }
 
 // Whether a view's strides and offset also locate its elements in the base's value: the base must be dense, and the

@@ -107,7 +107,7 @@ void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Opt
       staged_ = std::make_unique<StagedProgram>(std::move(graph), std::move(captured_.data_calls), symbols_,
                                                 tensor_guards_.size(), captured_.constants, options);
     } catch (const InternalError& e) {  // lowering needs a size which only data can supply
-      abort_capture(e.what());
+      abort_capture(BreakKind::DataDependentSize, e.what());
     }
     stats_ = staged_->stats();
     return;
@@ -295,12 +295,14 @@ bool has_keys(const at::Tensor& t, uint64_t keys) {
 
 }  // namespace
 
+// The caller sets the position in `why`.
 bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
-                           std::string* why) const {
-  const auto miss = [&](auto&&... text) {
-    if (why != nullptr) *why = c10::str(guard.name, ": ", text...);
+                           GuardFailure* why) const {
+  const auto miss_of = [&](GuardKind kind, auto&&... text) {
+    if (why != nullptr) why->text = c10::str(guard.name, ": ", text...), why->kind = kind;
     return false;
   };
+  const auto miss = [&](auto&&... text) { return miss_of(GuardKind::Tensor, text...); };
   if (!has_keys(t, guard.dispatch_keys) || t.device() != guard.device)
     return miss("expected a tensor on ", guard.device, " of the kind it was compiled for, got ", t.key_set());
   if (t.scalar_type() != guard.dtype) return miss("expected dtype ", guard.dtype, ", got ", t.scalar_type());
@@ -308,7 +310,8 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
     return miss("expected requires_grad=", *guard.requires_grad);
   if (guard.is_leaf && t.is_leaf() != *guard.is_leaf) return miss("expected is_leaf=", *guard.is_leaf);
   if (guard.rebased && !may_rebase(t)) return miss("it is written, which autograd does not allow");
-  if (!sizes_match(guard, t)) return miss("expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
+  if (!sizes_match(guard, t))
+    return miss_of(GuardKind::Size, "expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
   if (!strides_match(guard, t)) return miss("expected another memory layout, got strides ", t.strides());
   if (guard.layout.at_start && t.storage_offset() != 0) return miss("expected a tensor at the start of its storage");
   if (guard.same_as >= 0 && !inputs[static_cast<size_t>(guard.same_as)].is_same(t))
@@ -357,59 +360,69 @@ bool Entry::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
 }
 
 bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols,
-                    std::string* why) const {
-  if (inputs.size() != tensor_guards_.size()) {
-    if (why != nullptr) *why = "expected another number of tensors";
+                    GuardFailure* why) const {
+  const auto miss = [&](GuardKind kind, size_t position, auto&&... text) {
+    if (why != nullptr) *why = {c10::str(text...), kind, static_cast<uint32_t>(position)};
     return false;
-  }
+  };
+  if (inputs.size() != tensor_guards_.size()) return miss(GuardKind::Argument, 0, "expected another number of tensors");
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (!tensor_matches(tensor_guards_[i], inputs[i], inputs, why)) return false;
+    if (!tensor_matches(tensor_guards_[i], inputs[i], inputs, why)) {
+      if (why != nullptr) why->position = static_cast<uint32_t>(i);
+      return false;
+    }
   const bool unchanged = constant_marks_.hold();
   for (size_t i = 0; !unchanged && i < constant_guards_.size(); ++i)
-    if (!tensor_matches(constant_guards_[i], captured_.constants[i], inputs, why)) return false;
-  for (size_t i = 0; mutates_ && i < inputs.size(); ++i) {
-    if (!tensor_guards_[i].mutated || tensor_guards_[i].same_as >= 0 || !overlaps_another(i, inputs)) continue;
-    if (why != nullptr) *why = tensor_guards_[i].name + ": it is written, and shares memory with another tensor";
-    return false;
-  }
-  if (const TensorGuard* constant = mutates_ ? overlapping_constant(inputs) : nullptr) {
-    if (why != nullptr) *why = constant->name + ": it is written, and shares memory with an argument";
-    return false;
-  }
+    if (!tensor_matches(constant_guards_[i], captured_.constants[i], inputs, why)) {
+      if (why != nullptr && why->kind == GuardKind::Tensor) why->kind = GuardKind::State;
+      return false;
+    }
+  for (size_t i = 0; mutates_ && i < inputs.size(); ++i)
+    if (tensor_guards_[i].mutated && tensor_guards_[i].same_as < 0 && overlaps_another(i, inputs))
+      return miss(GuardKind::Tensor, i, tensor_guards_[i].name,
+                  ": it is written, and shares memory with another tensor");
+  if (const TensorGuard* constant = mutates_ ? overlapping_constant(inputs) : nullptr)
+    return miss(GuardKind::State, 0, constant->name, ": it is written, and shares memory with an argument");
   const auto is_there = [](const auto* memory, const at::Tensor& constant) { return memory_of(constant) == memory; };
-  if (!std::equal(memories_.begin(), memories_.end(), captured_.constants.begin(), is_there) &&
-      !constants_are_apart()) {
-    if (why != nullptr) *why = "what is written shares memory with another tensor of the program's";
-    return false;
-  }
+  if (!std::equal(memories_.begin(), memories_.end(), captured_.constants.begin(), is_there) && !constants_are_apart())
+    return miss(GuardKind::State, 0, "what is written shares memory with another tensor of the program's");
   fill_symbols(inputs, ints, symbols);
   const sym::Symbol* const uncomputed = failed_computation(inputs, symbols);
   const int64_t failed = guard_program_.first_zero(symbols);
-  if (failed < 0 && uncomputed != nullptr) {
-    if (why != nullptr) *why = "expected a whole number: " + uncomputed->source;
-    return false;
-  }
+  if (failed < 0 && uncomputed != nullptr)
+    return miss(GuardKind::Argument, 0, "expected a whole number: ", uncomputed->source);
   if (failed < 0) {
     for (const DataGuard& guard : data_guards_) {
       if (guard.holds(inputs, symbols)) continue;
-      if (why != nullptr) *why = "a number read from tensor data at " + guard.location() + " is another one";
-      return false;
+      return miss(GuardKind::State, 0, "a number read from tensor data at ", guard.location(), " is another one");
     }
     const int64_t missed = failed_float_guard(inputs, symbols);
     if (missed < 0) return true;
     const FloatGuard& guard = captured_.float_guards[static_cast<size_t>(missed)];
     if (guard.of_data != OfData::No && guard.is_of_other_data({inputs, captured_.constants, nullptr}))
       (guard.of_data == OfData::Pin ? pins_went_otherwise_ : data_went_otherwise_) = true;
-    if (why != nullptr) *why = "expected " + guard.text(names_in_floats());
+    if (why != nullptr) miss(GuardKind::Argument, 0, "expected ", guard.text(names_in_floats()));
     return false;
   }
   if (wants_other_data(static_cast<size_t>(failed), inputs)) pins_went_otherwise_ = true;
-  if (why != nullptr) {
-    std::unordered_map<sym::VarId, int64_t> values;
-    for (size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].var] = symbols[i];
-    *why = sym::explain_failure(*env_, guards_[static_cast<size_t>(failed)], values);
-  }
+  if (why != nullptr) *why = failure_of(guards_[static_cast<size_t>(failed)], symbols);
   return false;
+}
+
+GuardFailure Entry::failure_of(const sym::GuardFact& guard, const int64_t* symbols) const {
+  using Kind = runtime::SymbolSource::Kind;
+  std::unordered_map<sym::VarId, int64_t> values;
+  for (size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].var] = symbols[i];
+  GuardFailure out{sym::explain_failure(*env_, guard, values)};
+  std::vector<sym::VarId> vars;
+  env_->pool().collect_vars(guard.condition, vars);
+  for (const SymbolBinding& s : symbols_) {
+    if (std::find(vars.begin(), vars.end(), s.var) == vars.end()) continue;
+    if (s.source.kind == Kind::InputSize || s.source.kind == Kind::InputStride || s.source.kind == Kind::ConstantSize)
+      return out.kind = GuardKind::Size, out;
+    if (s.source.kind == Kind::IntArgument) out.kind = GuardKind::Number, out.position = s.source.position;
+  }
+  return out;
 }
 
 void Entry::fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols) const {

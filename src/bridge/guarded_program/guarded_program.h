@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/guard_failure.h"
 #include "bridge/capture/capture.h"
 #include "bridge/executor/assumption_failed.h"
 #include "bridge/executor/constant_marks.h"
@@ -56,8 +57,9 @@ class Entry {
   // forward-mode level is open.
   bool any_tangent(c10::ArrayRef<at::Tensor> inputs) const;
   // Fills `symbols` (symbol_count() values) and tells whether this entry serves these tensors and integers. On a miss,
-  // `why` (if not null) receives the first failed guard as readable text.
-  bool matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols, std::string* why) const;
+  // `why` (if not null) receives the first failed guard.
+  bool matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols,
+               GuardFailure* why) const;
   size_t symbol_count() const { return symbols_.size(); }
 
   // Runs with the symbols from matches(). Result i is captured output i. Fills in data-dependent symbols. Throws
@@ -112,7 +114,8 @@ class Entry {
   void make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options);
   void validate();
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
-                      std::string* why) const;
+                      GuardFailure* why) const;
+  GuardFailure failure_of(const sym::GuardFact& guard, const int64_t* symbols) const;
   void fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols) const;
   const sym::Symbol* failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const;
   FloatExpr::Names names_in_floats() const;

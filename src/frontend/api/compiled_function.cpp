@@ -71,17 +71,16 @@ void note_recompile(const std::string& line) {
 
 // Once for each function: such calls may be many.
 void note_watched(const std::string& name) {
-  const std::string line = name + ": " + kWatched;
-  CRESSET_LOG(Recompiles, "one call runs eagerly: " + line);
-  std::vector<std::string>& reasons = live_totals().break_reasons;
-  if (std::find(reasons.begin(), reasons.end(), line) == reasons.end()) reasons.push_back(line);
+  CRESSET_LOG(Recompiles, "one call runs eagerly: " + name + ": " + kWatched);
+  const NotedReason noted{name, {BreakKind::Debugger, kWatched}};
+  std::vector<NotedReason>& reasons = live_totals().break_reasons;
+  if (std::find(reasons.begin(), reasons.end(), noted) == reasons.end()) reasons.push_back(noted);
 }
 
 void record_break(Variant& variant, const std::string& name) {
-  Totals& t = live_totals();
-  ++t.graph_breaks;
-  t.break_reasons.push_back(name + ": " + variant.eager_reason);
-  CRESSET_LOG(Recompiles, name + " runs eagerly: " + variant.eager_reason);
+  ++live_totals().graph_breaks;
+  note_reason(name, variant.eager_reason);
+  CRESSET_LOG(Recompiles, name + " runs eagerly: " + variant.eager_reason.text());
 }
 
 }  // namespace
@@ -104,27 +103,38 @@ struct CompiledFunction::Found {
 };
 
 bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
-                              std::string* why) const {
+                              GuardFailure* why) const {
   ++live_totals().variants_checked;
   found.leaves.clear();
+  std::string* const text = why != nullptr ? &why->text : nullptr;
+  const auto miss_of = [&](GuardKind kind) {
+    if (why != nullptr) why->kind = kind;
+    return false;
+  };
+  const auto miss = [&](GuardKind kind, const char* what) {
+    if (text != nullptr) *text = what;
+    return miss_of(kind);
+  };
   if (v.state != state || !are_alive(v.modes)) {
-    if (why != nullptr) *why = difference(v.state, state);
-    return false;
+    if (text != nullptr) *text = difference(v.state, state);
+    return miss_of(GuardKind::Modes);
   }
-  if (!match(v.args, args, found.leaves, why) || !match(v.kwargs, kwargs, found.leaves, why)) return false;
-  if (!(options_.evaluate ? v.facts.holds(why) : v.modules.holds(why))) return false;
-  if (!v.facts.gather(found.leaves, why)) return false;
-  if (v.wants_gradients && !requires_grad(found.leaves)) {
-    if (why != nullptr) *why = "no tensor among the arguments requires gradients any more";
-    return false;
-  }
+  if (!match(v.args, args, found.leaves, text) || !match(v.kwargs, kwargs, found.leaves, text))
+    return miss_of(GuardKind::Argument);
+  const size_t tensors = found.leaves.tensors.size(), ints = found.leaves.ints.size();  // of the arguments
+  if (!(options_.evaluate ? v.facts.holds(text) : v.modules.holds(text))) return miss_of(GuardKind::State);
+  if (!v.facts.gather(found.leaves, text)) return miss_of(GuardKind::State);
+  if (v.wants_gradients && !requires_grad(found.leaves))
+    return miss(GuardKind::Argument, "no tensor among the arguments requires gradients any more");
   if (v.entry == nullptr) return true;
-  if (state.in_dual_level() && v.entry->any_tangent(found.leaves.tensors)) {
-    if (why != nullptr) *why = "a tensor has a tangent (torch.autograd.forward_ad)";
-    return false;
-  }
+  if (state.in_dual_level() && v.entry->any_tangent(found.leaves.tensors))
+    return miss(GuardKind::Argument, "a tensor has a tangent (torch.autograd.forward_ad)");
   found.symbols.resize(v.symbol_count);
-  return v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why);
+  if (v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why)) return true;
+  if (why != nullptr && (why->kind == GuardKind::Tensor || why->kind == GuardKind::Number))
+    why->kind =
+        why->position < (why->kind == GuardKind::Tensor ? tensors : ints) ? GuardKind::Argument : GuardKind::State;
+  return false;
 }
 
 bool CompiledFunction::find_likely(Variants& among, const CallHints& hints, const TorchState& state, PyObject* args,
@@ -145,7 +155,7 @@ bool CompiledFunction::find_likely(Variants& among, const CallHints& hints, cons
 
 // Checks may run Python code and let other threads run, so only owned references are kept across a check.
 CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints, const TorchState& state,
-                                               PyObject* args, PyObject* kwargs, std::string* why) {
+                                               PyObject* args, PyObject* kwargs, GuardFailure* why) {
   Found found;
   const bool many = among.size() > CallHints::kFew;
   if (many && find_likely(among, hints, state, args, kwargs, found)) return found;
@@ -177,7 +187,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   const auto run_eagerly = [&](std::string why) {
     turn.give();
     PyErr_Clear();
-    variant->eager_reason = std::move(why);
+    variant->eager_reason = {BreakKind::UnguardedState, std::move(why)};
     record_break(*variant, name);
     ++live_totals().eager_calls;
     const NativeRest rest(*this);
@@ -214,7 +224,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   }
   note_worth(*variant, known);
   if (!variant->eager_reason.empty()) {
-    variant->wants_gradients = requires_grad(leaves) && variant->eager_reason.starts_with(kGradientsAreWanted);
+    variant->wants_gradients = requires_grad(leaves) && variant->eager_reason.is(BreakKind::RequiredGradients);
     record_break(*variant, name);
     ++live_totals().eager_calls;
   }
@@ -445,7 +455,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
     }
   }
   const auto why = [&]() -> std::string {
-    if (next.variant != nullptr) return next.variant->eager_reason;
+    if (next.variant != nullptr) return next.variant->eager_reason.text();
     if (is_traced) return "another tracer is at work";
     if (watched) return kWatched;
     if (rests) return "nothing came of the captures before";
@@ -462,9 +472,9 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
 std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const TorchState& state, PyObject* args,
                                                      PyObject* kwargs) {
   if (!from.point->successors.empty()) {
-    std::string why;
+    GuardFailure why;
     find(from.point->successors, from.point->hints, state, args, kwargs, &why);
-    note_recompile(name() + ", from " + from.point->place.text() + ": " + why);
+    note_recompile(name() + ", from " + from.point->place.text() + ": " + why.text);
     if (const std::shared_ptr<Variant> now = make_successor(options_, from, state, args, kwargs, /*numbers=*/true))
       from.point->worth.dropped +=
           learn(from.point->varying, from.point->successors, now->args, now->kwargs, /*floats=*/true);
@@ -484,8 +494,9 @@ CaptureRequest CompiledFunction::request(const ModuleGuards& names, bridge::Capt
 
 PyObject* CompiledFunction::refuse_break(const Variant& variant) const {
   set_error("CaptureError", "cresset: fullgraph=True, but " + name_of(function_.get()) +
-                                " cannot be captured whole: " + variant.eager_reason +
-                                "; remedy: change that line, or drop fullgraph=True to run it eagerly");
+                                " cannot be captured whole: " + variant.eager_reason.text() +
+                                "; remedy: change that line, or drop fullgraph=True to run it eagerly " +
+                                variant.eager_reason.advice());
   return nullptr;
 }
 
@@ -570,7 +581,7 @@ PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject
     turn.give();
     if (!found.variant->eager_reason.empty()) {
       if (options_.fullgraph) return refuse_break(*found.variant);
-      if (found.variant->wants_gradients) warn_eager(warned_gradients_, found.variant->eager_reason);
+      if (found.variant->wants_gradients) warn_eager(warned_gradients_, found.variant->eager_reason.text());
       return call_eager(args, nargsf, kwnames);
     }
     size_t pieces = 1;
@@ -597,7 +608,7 @@ void CompiledFunction::note_worth(const Variant& variant, size_t known_before) {
 
 void CompiledFunction::note_packing() {
   if (std::exchange(warned_packing_, true)) return;
-  live_totals().break_reasons.push_back(name() + ": " + kPacking);
+  note_reason(name(), {BreakKind::SavedTensorHooks, kPacking});
   PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "cresset: %s: %s: such calls run eagerly.", name().c_str(), kPacking);
   PyErr_Clear();
 }
@@ -610,7 +621,7 @@ bool CompiledFunction::captures_in_vain() {
   if (warned_vain_) return true;
   if (std::exchange(warned_worth_, true)) return true;
   const std::string worst = misses_.worst();
-  live_totals().break_reasons.push_back(name() + ": too many variants served no other call. " + worst);
+  note_reason(name(), {BreakKind::Limits, "too many variants served no other call. " + worst});
   PyErr_WarnFormat(
       PyExc_RuntimeWarning, 1,
       "cresset: %s was compiled anew for calls that no later one was like; calls that no variant serves run "
@@ -629,7 +640,7 @@ PyObject* CompiledFunction::run_in_race(PyObject* const* args, size_t nargsf, Py
                                         race_.compiled_ms(), race_.eager_ms());
   CRESSET_LOG(Recompiles, name() + ": calls run eagerly: " + times);
   if (std::exchange(warned_race_, true)) return result.release();
-  live_totals().break_reasons.push_back(name() + ": " + times);
+  note_reason(name(), {BreakKind::Limits, times});
   PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                    "cresset: %s: its %s: it runs eagerly, and is timed again later. cresset.explain tells where its "
                    "pieces end, and why.",
@@ -648,9 +659,10 @@ PyObject* CompiledFunction::run_loop(uint64_t sizes, const Point* point, PyRef f
   const auto began = SizeLoops::Clock::now();
   PyRef result = PyRef::steal(natively(point, std::move(frames), args, kwargs));
   if (!result || !loops_.ran_eagerly(sizes, SizeLoops::Clock::now() - began)) return result.release();
-  const std::string why = name() + ": a loop over sizes, of which each needs a program of its own";
+  const BreakReason reason(BreakKind::Limits, "a loop over sizes, of which each needs a program of its own");
+  const std::string why = name() + ": " + reason.text();
   CRESSET_LOG(Recompiles, why + ": calls run eagerly until their sizes have come often enough");
-  live_totals().break_reasons.push_back(why);
+  note_reason(name(), reason);
   PyErr_WarnFormat(
       PyExc_RuntimeWarning, 1,
       "cresset: %s: calls of sizes that come seldom run eagerly. Where the loop can be an operator of torch's, "
@@ -663,9 +675,9 @@ PyObject* CompiledFunction::run_loop(uint64_t sizes, const Point* point, PyRef f
 PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs,
                                        bridge::CaptureTurn& turn) {
   if (!variants_.empty()) {
-    std::string why;
+    GuardFailure why;
     find(variants_, hints_, state, args, kwargs, &why);
-    note_recompile(name() + ": " + why);
+    note_recompile(name() + ": " + why.text);
     misses_.note(why);
   }
   PyRef result;

@@ -63,7 +63,7 @@ class CompiledFunction final : public CallOwner {
   // Finds the first cache entry which serves the call and moves it to the front. `why` receives the reason why the most
   // recently used entry does not fit.
   Found find(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
-             std::string* why);
+             GuardFailure* why);
   Found find_in_turn(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
                      WriteTurn& turn);
   bool find_or_take(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
@@ -71,7 +71,7 @@ class CompiledFunction final : public CallOwner {
   bool find_likely(Variants& among, const CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
                    Found& found);
   bool serves(Variant& variant, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
-              std::string* why) const;
+              GuardFailure* why) const;
   // frames: the frames in which the segment continues and which it leaves; nullptr: the segment uses the caller's
   // arguments.
   std::vector<PyRef> run_entry(Variant& variant, Found& found, PyObject* frames);

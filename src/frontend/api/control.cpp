@@ -69,7 +69,7 @@ PyObject* end_piece(PyObject*, PyObject* reason) {
     capture->set_location();
     const char* why = PyUnicode_AsUTF8(reason);
     if (why == nullptr) throw PythonError{};
-    capture->flush(why);
+    capture->flush({BreakKind::UserRequest, why});
     return Py_NewRef(Py_None);
   });
 }
@@ -78,7 +78,8 @@ PyObject* begin_tangents(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     bridge::Capture* const capture = open_capture();
     Session* const session = capture != nullptr && capture->recording == 0 ? Session::current() : nullptr;
-    if (session != nullptr && session->begins_plainly()) capture->flush("torch.func's forward differentiation");
+    if (session != nullptr && session->begins_plainly())
+      capture->flush({BreakKind::AutogradFeature, "torch.func's forward differentiation"});
     return Py_NewRef(Py_None);
   });
 }
@@ -241,9 +242,10 @@ PyObject* note_hook(PyObject*, PyObject* args) {
 // (builtin, function for calls with symbolic numbers)
 PyObject* mark(PyObject*, PyObject* args) {
   PyObject *function, *why;
-  if (PyArg_ParseTuple(args, "O!O", &PyFunction_Type, &function, &why) == 0) return nullptr;
+  const char* kind = nullptr;
+  if (PyArg_ParseTuple(args, "O!O|s", &PyFunction_Type, &function, &why, &kind) == 0) return nullptr;
   return guarded([&] {
-    mark_function(function, why);
+    mark_function(function, why, kind);
     return Py_NewRef(Py_None);
   });
 }
@@ -282,7 +284,7 @@ PyMethodDef functions[] = {
      "(owner, name, is_counter) of what is no state of the program's: neither reads nor next() count."},
     {"_use_numbers", use_numbers, METH_VARARGS, "The classes of symbolic ints, floats and bools of captures."},
     {"_adopt", adopt_object, METH_O, "The object, whose numbers are of these classes from now on."},
-    {"_mark", mark, METH_VARARGS, "(function, why): it is called natively (None), or kept out for that reason."},
+    {"_mark", mark, METH_VARARGS, "(function, why, kind): it is called natively (None), or kept out for that reason."},
     {"_mark_of", mark_of, METH_O, "(None,) or (why,) of a function that is marked; None of others."},
     {"_use_form", use_form, METH_VARARGS, "What is evaluated in the place of a C function that is given symbols."},
     {"_form_in", form_in, METH_VARARGS, "Which module has the form of a C function, until that is wanted."},

@@ -48,7 +48,7 @@ PyObject* attempt(F&& f) {
   try {
     return f().release();
   } catch (const bridge::CaptureAbort& e) {
-    capture().fail_part(e.what_without_backtrace());
+    capture().fail_part(e.reason());
     return Py_NewRef(Py_None);
   } catch (const PythonError&) {
     return nullptr;
@@ -94,15 +94,16 @@ PyObject* abandon_part(PyObject*, PyObject* why) {
     const char* text = PyUnicode_AsUTF8(why);
     if (text == nullptr) throw PythonError{};
     const bool had_failed = !capture().part_failure().empty();
-    capture().fail_part(text);
+    capture().fail_part({BreakKind::ControlFlow, text});
     return PyRef::borrow(had_failed ? Py_True : Py_False);
   });
 }
 
 // Raises with fullgraph=True: Python must not take the branch, because it may have side effects.
-[[noreturn]] void refuse_to_decide(const std::string& why) {
+[[noreturn]] void refuse_to_decide(const std::string& why, BreakKind kind) {
   set_error("CaptureError", "cresset: fullgraph=True, but the program cannot be captured whole: " + why +
-                                "; remedy: change that line, or drop fullgraph=True to have it decided by Python");
+                                "; remedy: change that line, or drop fullgraph=True to have it decided by Python " +
+                                BreakReason(kind, why).advice());
   throw PythonError{};
 }
 
@@ -112,10 +113,11 @@ PyObject* explain_part(PyObject*, PyObject* args) {
     const char *name = nullptr, *why = nullptr;
     if (!PyArg_ParseTuple(args, "sz", &name, &why)) throw PythonError{};
     if (!possible()) return PyRef::borrow(Py_None);
-    std::string reason = capture().take_part_failure();
-    if (why != nullptr) reason = why;
-    if (!reason.empty()) capture().remark = std::string(name) + " is decided here: " + reason;
-    if (why == nullptr && capture().symbolic_booleans && !capture().remark.empty()) refuse_to_decide(capture().remark);
+    BreakReason reason = capture().take_part_failure();
+    if (why != nullptr) reason = {BreakKind::ControlFlow, why};
+    if (!reason.empty()) capture().remark = std::string(name) + " is decided here: " + reason.text();
+    if (why == nullptr && capture().symbolic_booleans && !capture().remark.empty())
+      refuse_to_decide(capture().remark, reason.empty() ? BreakKind::ControlFlow : reason.kind);
     return PyRef::borrow(Py_None);
   });
 }

@@ -123,4 +123,10 @@ bool same_items_asking_nobody(PyObject* set, PyObject* other) {
   });
 }
 
+bool has_item_method_of_c(PyObject* dict, const char* method) {
+  if (PyDict_CheckExact(dict)) return true;
+  const PyRef found = PyRef::steal(PyObject_GetAttrString((PyObject*)Py_TYPE(dict), method));
+  return !PyFunction_Check(found.get());
+}
+
 }  // namespace cresset::frontend

@@ -36,4 +36,7 @@ class EntriesInOrder {
 bool same_items_asking_nobody(PyObject* set, PyObject* other);
 bool holds_such_items(PyObject* set);
 
+// Whether items[key] ("__getitem__"), or items[key] = value ("__setitem__"), of a dictionary runs C code.
+bool has_item_method_of_c(PyObject* dict, const char* method);
+
 }  // namespace cresset::frontend

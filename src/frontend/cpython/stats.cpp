@@ -21,4 +21,8 @@ void reset_totals() {
   bridge::recorded_passes() = 0;
 }
 
+void note_reason(const std::string& function, BreakReason why) {
+  live_totals().break_reasons.push_back({function, std::move(why)});
+}
+
 }  // namespace cresset::frontend

@@ -5,9 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "base/break_reason.h"
 #include "bridge/capture/capture_costs.h"
 
 namespace cresset::frontend {
+
+// A reason for a graph break or an eager call of a compiled function.
+struct NotedReason {
+  std::string function;
+  BreakReason why;
+  std::string text() const { return function + ": " + why.with_remedy(); }
+  bool operator==(const NotedReason& other) const = default;
+};
 
 struct Totals {  // process-wide, for cresset.stats()
   int64_t calls = 0, graphs = 0, graph_breaks = 0, eager_calls = 0;
@@ -20,12 +29,14 @@ struct Totals {  // process-wide, for cresset.stats()
   int64_t backward_graphs = 0, kernels = 0, distinct_kernels = 0, extern_calls = 0, bytes_planned = 0;
   int64_t programs_from_disk = 0, frozen_values = 0;
   double ms_setup = 0, ms_capture = 0, ms_lowering = 0, ms_codegen = 0, ms_shape_rules = 0;
-  std::vector<std::string> recompiles, break_reasons;
+  std::vector<std::string> recompiles;
+  std::vector<NotedReason> break_reasons;
   bridge::CaptureCosts capture_costs;
 };
 
 Totals totals();
 Totals& live_totals();  // under the GIL
 void reset_totals();
+void note_reason(const std::string& function, BreakReason why);  // under the GIL
 
 }  // namespace cresset::frontend

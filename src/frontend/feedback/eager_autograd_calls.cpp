@@ -251,8 +251,8 @@ void leave_to_autograd(const RecordRun& seen, bridge::Capture& capture,
     for (const PyRef& object : call.objects) {
       if (!lives_on(object.get())) continue;
       leave(call);
-      capture.fail_part(std::string("it looks at a ") + Py_TYPE(object.get())->tp_name +
-                        " that the program may change before the backward pass");
+      capture.fail_part({BreakKind::UnguardedState, std::string("it looks at a ") + Py_TYPE(object.get())->tp_name +
+                                                        " that the program may change before the backward pass"});
     }
 }
 

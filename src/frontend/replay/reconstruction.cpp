@@ -108,8 +108,16 @@ bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
 }
 
 void RecipeBuilder::children_of(Recipe& recipe, PyObject* tuple, const std::string& path) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    if (tuple == numbered_) item_ = i;
     recipe.children.push_back(build(PyTuple_GET_ITEM(tuple, i), path + "[" + std::to_string(i) + "]"));
+  }
+}
+
+// For an object whose reconstruction fails even if a surrounding call runs as a whole.
+[[noreturn]] static void fail_anyhow(const std::string& path, std::string type_name,
+                                     BreakKind kind = BreakKind::NoReconstruction) {
+  throw UnsupportedResult{.path = path, .type_name = std::move(type_name), .kind = kind, .helps_as_a_whole = false};
 }
 
 // The keys of a dictionary. Symbolic keys were specialized when they were hashed.
@@ -198,8 +206,7 @@ void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const 
   if (is_symbolic_number(key)) return;
   if (is_of_call && !is_constant_of_torch(key) && (is_equal_by_identity(key) || is_hashed_by_program(key)) &&
       is_of_call(key))
-    throw UnsupportedResult{
-        path, std::string("dict with the key ") + Py_TYPE(key)->tp_name + ", which each call has its own of,"};
+    fail_anyhow(path, std::string("dict with the key ") + Py_TYPE(key)->tp_name + ", which each call has its own of,");
   if (!PyTuple_CheckExact(key) && !PyFrozenSet_CheckExact(key)) return;
   const PyRef parts = checked(PySequence_Tuple(key));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) no_moving_key(PyTuple_GET_ITEM(parts.get(), i), path);
@@ -208,7 +215,8 @@ void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const 
 // Addresses are the keys in the memo of copy.deepcopy().
 void RecipeBuilder::no_address(PyObject* number, const std::string& path) const {
   if (!is_address) return;
-  if (is_address(number)) throw UnsupportedResult{path, "int, which is an object's address", number};
+  if (is_address(number))
+    throw UnsupportedResult{.path = path, .type_name = "int, which is an object's address", .address = number};
   for (Py_ssize_t i = 0; PyTuple_CheckExact(number) && i < PyTuple_GET_SIZE(number); ++i)
     no_address(PyTuple_GET_ITEM(number, i), path);
 }
@@ -226,7 +234,7 @@ static bool has_gradient(PyObject* tensor) {
 Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   Recipe recipe;
   bridge::TraceTensor* trace = bridge::TraceTensor::from(THPVariable_Unpack(object));
-  if (is_wrapper(THPVariable_Unpack(object))) throw UnsupportedResult{path, "Tensor, which a transform has wrapped"};
+  if (is_wrapper(THPVariable_Unpack(object))) fail_anyhow(path, "Tensor, which a transform has wrapped");
   if (trace == nullptr) {
     recipe.object = PyRef::borrow(object);  // a real tensor: returned unchanged
     return recipe;
@@ -234,7 +242,7 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   const bool own = trace == THPVariable_Unpack(object).unsafeGetTensorImpl();
   if (own && !c10::InferenceMode::is_enabled()) {
     (THPVariable_Unpack(object).is_inference() ? in_inference : outside_inference) = true;
-    if (in_inference && outside_inference) throw UnsupportedResult{path, "Tensor, of inference mode beside others"};
+    if (in_inference && outside_inference) fail_anyhow(path, "Tensor, of inference mode beside others");
   }
   PyObject* attributes = own ? instance_dict(object) : nullptr;
   if (own && (Py_TYPE(object) != (PyTypeObject*)THPVariableClass ||
@@ -280,7 +288,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   const bool wraps = is_wrapper(object);
   if (is_tensor(object) && !wraps) return build_tensor(object, path);
   if (wraps && tensor_of(object).requires_grad() && tensor_of(object).grad_fn())
-    throw UnsupportedResult{path, std::string(Py_TYPE(object)->tp_name) + ", which wants gradients"};
+    fail_anyhow(path, std::string(Py_TYPE(object)->tp_name) + ", which wants gradients");
   if (is_symbolic_number(object)) return build_number(object, path);
   if (is_text(object)) {
     if (const auto it = made_.find(object); it != made_.end()) {
@@ -320,7 +328,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     if (contains_traced(object, 0)) throw UnsupportedResult{path, "a class of its own"};
     if (existed != nullptr && is_heap_type((PyTypeObject*)object))
       if (const std::string what = share_class((PyTypeObject*)object, existed); !what.empty())
-        throw UnsupportedResult{path, "a class that holds " + what};
+        fail_anyhow(path, "a class that holds " + what);
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
@@ -478,7 +486,7 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   if (PyFunction_Check(object)) checked(PyObject_GetAttrString(object, "__annotations__"));
   const Anatomy anatomy = take_apart(object);
   if (tells_when_it_dies(object, anatomy))
-    throw UnsupportedResult{path, std::string(Py_TYPE(object)->tp_name) + ", " + kTellsDeath};
+    fail_anyhow(path, std::string(Py_TYPE(object)->tp_name) + ", " + kTellsDeath, BreakKind::ObjectLifetime);
   kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   if (anatomy.kind == Anatomy::Kind::Traceback) tracebacks.push_back(PyRef::borrow(object));
   if (anatomy.kind == Anatomy::Kind::None) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};

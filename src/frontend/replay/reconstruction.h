@@ -75,12 +75,20 @@ bool leads_through_containers(PyObject* path);
 struct UnsupportedResult {
   std::string path, type_name;
   PyObject* address = nullptr;  // borrowed: an int which is an address
+  BreakKind kind = BreakKind::NoReconstruction;
+  bool in_frames = false;  // the path begins at the frames of a graph break
+  // Whether running the surrounding call as a whole may help: for an address in the memo of copy.deepcopy(), and for a
+  // C object inside of its own method. Other objects depend on the time of their death.
+  bool helps_as_a_whole = true;
 };
 
 class RecipeBuilder {
  public:
   explicit RecipeBuilder(bridge::Capture& capture) : capture_(capture) {}
   Recipe build(PyObject* object, const std::string& path);
+  // item(): the position in this tuple of the item whose reconstruction has begun last; -1: none.
+  void number_items_of(PyObject* tuple) { numbered_ = tuple, item_ = -1; }
+  Py_ssize_t item() const { return item_; }
   // The call's own objects which outlive the segment.
   bool makes(PyObject* object) const { return made_.count(object) != 0; }
   template <class F>
@@ -131,6 +139,8 @@ class RecipeBuilder {
   void children_of(Recipe& recipe, PyObject* tuple, const std::string& path);
 
   bridge::Capture& capture_;
+  const PyObject* numbered_ = nullptr;
+  Py_ssize_t item_ = -1;
   std::unordered_map<PyObject*, int32_t> made_;
   std::unordered_map<PyObject*, int32_t> dictionaries_;  // of created instances: slot of the owner
   std::vector<PyRef> kept_;                              // parts which `take_apart()` created

@@ -2,17 +2,12 @@
 
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 #include "base/log.h"
 #include "bridge/autograd/gradients.h"
-#include "bridge/capture/eager_call.h"
-#include "frontend/cpython/errors.h"
 #include "frontend/cpython/gc_pause.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/reference_count.h"
@@ -54,6 +49,8 @@ CompileOptions without_symbols_of(CompileOptions options) {
 }
 
 class CaptureRun final : public PieceMaker {
+  using enum BreakKind;
+
  public:
   CaptureRun(const CaptureRequest& request, std::optional<NoCollection>& no_collection)
       : request_(request), no_collection_(no_collection), young_(no_collection->ages_known()) {
@@ -209,7 +206,8 @@ class CaptureRun final : public PieceMaker {
   PyRef begin_again(Natively&& natively) {
     PyErr_Clear();
     piece_->capture().before_flush = nullptr;
-    piece_->refuse("an operator that asks for plain sizes inside of a transform, where no piece can end");
+    piece_->refuse({BreakKind::AutogradFeature,
+                    "an operator that asks for plain sizes inside of a transform, where no piece can end"});
     piece_->capture().flush(piece_->variant()->eager_reason);
     piece_->take_back_numbers();
     time_.stop();
@@ -236,7 +234,7 @@ class CaptureRun final : public PieceMaker {
     capture.is_later_piece = varying_ != &request_.varying;
     capture.on_close = [this] { time_.stop(); };
     if (session_ != nullptr) {
-      capture.before_flush = [this](const std::string& why) {
+      capture.before_flush = [this](const BreakReason& why) {
         try {
           return end_at_break(why);
         } catch (const PythonError&) {  // torch's code catches only its own exception class
@@ -251,7 +249,7 @@ class CaptureRun final : public PieceMaker {
     try {
       piece->enter(args, kwargs);
     } catch (const bridge::CaptureAbort& e) {
-      piece->refuse(e.what_without_backtrace());
+      piece->refuse(e.reason());
       capture.before_flush = nullptr;
       capture.flush(piece->variant()->eager_reason);
       piece->take_back_numbers();
@@ -320,8 +318,8 @@ class CaptureRun final : public PieceMaker {
     bridge::Capture& capture = piece_->capture();
     capture.before_flush = nullptr;
     piece_->variant()->raised = true;
-    piece_->refuse("the call raised");
-    capture.flush("the call raised");
+    piece_->refuse({Raised, "the call raised"});
+    capture.flush({Raised, "the call raised"});
   }
 
   void end_returned(PyObject* args, PyObject* kwargs, PyObject* result) {
@@ -345,9 +343,10 @@ class CaptureRun final : public PieceMaker {
     refuse_earlier_pieces();
     if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
     variant.raised |= session_ != nullptr && session_->was_unseen();
-    if (session_ != nullptr && session_->in_transform()) piece_->refuse("the call leaves a level of forward_ad open");
+    if (session_ != nullptr && session_->in_transform())
+      piece_->refuse({AutogradFeature, "the call leaves a level of forward_ad open"});
     variant.after = TorchState::now();
-    if (!variant.after.reachable_from(variant.state)) piece_->refuse("the call changes torch's modes");
+    if (!variant.after.reachable_from(variant.state)) piece_->refuse({ChangedModes, "the call changes torch's modes"});
     if (piece_->refused()) return;
     piece_->begin_recipes(session_.get());
     const bridge::Capture::Scope scope(piece_->capture());  // input proxies act as their proxy tensors
@@ -357,24 +356,27 @@ class CaptureRun final : public PieceMaker {
       build_fates();
     } catch (const UnsupportedResult& e) {
       leave_address(e);
-      return piece_->refuse("the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds");
+      return piece_->refuse(
+          {e.kind, "the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds"});
     }
-    if (piece_->capture().closed()) return piece_->refuse(kEndedMeanwhile);
-    if (std::string why = end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
+    if (piece_->capture().closed()) return piece_->refuse({NoReconstruction, kEndedMeanwhile});
+    if (BreakReason why = end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
   }
 
   // The traced front end observes no writes, so it compares the state and the containers.
   void check_traced(PyObject* args, PyObject* kwargs) {
     Variant& variant = *piece_->variant();
     std::string changed;
-    if (!variant.modules.unchanged(&changed)) return piece_->refuse("the call changes state: " + changed);
-    if (!piece_->leaves_containers(args, kwargs)) piece_->refuse("the call changes a container among its arguments");
+    if (!variant.modules.unchanged(&changed)) return piece_->refuse({SideEffect, "the call changes state: " + changed});
+    if (!piece_->leaves_containers(args, kwargs))
+      piece_->refuse({SideEffect, "the call changes a container among its arguments"});
   }
 
   // Refuses all segments of this call, so that later calls run in eager mode from the beginning.
   void refuse_earlier_pieces() {
     if (session_ == nullptr || !session_->changes_shared_class()) return;
-    const std::string why = session_->refusal().empty() ? "changes a class of its own" : session_->refusal();
+    const BreakReason why =
+        session_->refusal().empty() ? BreakReason(ChangedClass, "changes a class of its own") : session_->refusal();
     const auto refuse = [&](Piece& piece) {
       piece.variant()->next = {};
       piece.refuse(why);
@@ -390,11 +392,11 @@ class CaptureRun final : public PieceMaker {
       piece_->compile_and_run();
     } catch (const PythonError&) {
       misuse_.emplace();
-      piece_->refuse("misuse");
+      piece_->refuse({InvalidArguments, "misuse"});
     } catch (const c10::Error&) {
       raised_ = std::current_exception();
       piece_->variant()->raised = true;
-      piece_->refuse("the call raised");
+      piece_->refuse({Raised, "the call raised"});
     }
   }
 
@@ -433,24 +435,26 @@ class CaptureRun final : public PieceMaker {
 
   // Runs the captured operators now. The next segment begins after the operation in progress; otherwise CPython runs
   // the rest of the call.
-  bool end_at_break(const std::string& why) {
+  bool end_at_break(const BreakReason& why) {
     const py::gil_scoped_acquire gil;
     const SetAside pending;
     const NotEvaluated own_business;
     const Room room;
-    const std::string at = piece_->capture().located(why);
-    std::string obstacle;
+    const BreakReason at = piece_->capture().located(why);
+    BreakReason obstacle;
     try {
       obstacle = make_break();
     } catch (const PythonError&) {
       PyErr_Clear();
-      obstacle = "its state cannot be read";
+      obstacle = {NoReconstruction, "its state cannot be read"};
     }
     if (!obstacle.empty() && !request_.options.fullgraph && leaves_whole(obstacle))
       piece_->variant()->raised = true;  // the next call captures again
     if (!obstacle.empty()) {
       piece_->variant()->next = {};
-      piece_->refuse(at + " (" + obstacle + ")");
+      BreakReason both = at;
+      both.remark += " (" + obstacle.text() + ")";
+      piece_->refuse(std::move(both));
       piece_->capture().flush(piece_->variant()->eager_reason);
       session_->ends_inside_calls(cresset_eval_current());
     } else {
@@ -468,13 +472,13 @@ class CaptureRun final : public PieceMaker {
       if (home_ != nullptr) note_native_rest();  // refusing the first segment makes it an eager call instead
     } else if (!is_repeated_) {
       ++live_totals().graph_breaks;
-      live_totals().break_reasons.push_back(request_.name + ": " + at);
-      CRESSET_LOG(Recompiles, request_.name + ": a piece ends: " + at);
+      CRESSET_LOG(Recompiles, request_.name + ": a piece ends: " + at.text());
+      note_reason(request_.name, at);
     }
     keep_piece();
-    const bool watches = session_->refusal().starts_with(kWatchesDeaths);
-    if (watches) forget_pieces(session_->dying(), kWatchesDeaths);
-    if (watches || obstacle.find(kTellsDeath) != std::string::npos) let_go();
+    const bool watches = session_->refusal().is(ObjectLifetime);
+    if (watches) forget_pieces(session_->dying(), {ObjectLifetime, kWatchesDeaths});
+    if (watches || obstacle.is(ObjectLifetime)) let_go();
     request_.turn.give();
     return rethrow(), true;
   }
@@ -488,7 +492,7 @@ class CaptureRun final : public PieceMaker {
 
   // Discards the segments that hold the object, and the last segment. Later calls run in eager mode there without state
   // guards.
-  void forget_pieces(PyObject* held, const char* why) {
+  void forget_pieces(PyObject* held, const BreakReason& why) {
     each_piece([&](Piece& piece) {
       if (&piece != piece_.get() && held != nullptr && count_held_by(piece, held) == 0) return;
       piece.variant()->next = {};
@@ -512,16 +516,16 @@ class CaptureRun final : public PieceMaker {
 
   void note_native_rest() {
     ++live_totals().native_stretches;
-    live_totals().break_reasons.push_back(request_.name + ": " + piece_->variant()->eager_reason);
+    note_reason(request_.name, piece_->variant()->eager_reason);
   }
 
   // Whether a surrounding call is opaque from now on, because the segment could not end inside of it.
-  bool leaves_whole(const std::string& obstacle) {
+  bool leaves_whole(const BreakReason& obstacle) {
     const CressetActivation* at = cresset_eval_current();
     if (leave_whole(at)) return true;
-    if (obstacle == kInOperation) return leave_whole_at(at);
+    if (obstacle.is(InOperation)) return leave_whole_at(at);
     const Variant& variant = *piece_->variant();
-    if (obstacle == kInModes && variant.after.inference_mode != variant.state.inference_mode)
+    if (obstacle.is(ChangedModes) && variant.after.inference_mode != variant.state.inference_mode)
       return !std::exchange(request_.inference_apart, true);
     if (closed_frame_ <= 0) return false;
     for (int i = frame_count_ - closed_frame_; i > 0 && at != nullptr; --i) at = at->caller;
@@ -530,7 +534,7 @@ class CaptureRun final : public PieceMaker {
 
   // State or a caller receives an address: the next call captures again. Addresses in frames belong to copy.deepcopy().
   void leave_address(const UnsupportedResult& held) {
-    if (held.address != nullptr && !held.path.starts_with("frames") && session_->leave_address(held.address))
+    if (held.address != nullptr && !held.in_frames && session_->leave_address(held.address))
       piece_->variant()->raised = true;
   }
 
@@ -539,13 +543,12 @@ class CaptureRun final : public PieceMaker {
     frame_count_ = static_cast<int>(PyTuple_GET_SIZE(contents));
     RecipeBuilder& recipes = piece_->recipes();
     recipes.behind_break = true;
+    recipes.number_items_of(contents);
     try {
       return recipes.build(contents, "frames");
-    } catch (const UnsupportedResult& e) {
-      // Running the surrounding call as a whole helps for an address in the memo of copy.deepcopy(). It also helps for
-      // a C object inside of its own method. Other objects depend on the time of their death.
-      const bool is_whole = e.type_name.starts_with("int") || e.type_name.find(", ") == std::string::npos;
-      if (is_whole && e.path.starts_with("frames[")) closed_frame_ = std::atoi(e.path.c_str() + std::strlen("frames["));
+    } catch (UnsupportedResult& e) {
+      e.in_frames = true;
+      if (e.helps_as_a_whole) closed_frame_ = static_cast<int>(recipes.item());
       throw;
     }
   }
@@ -562,29 +565,30 @@ class CaptureRun final : public PieceMaker {
   }
 
   // Builds the reconstructions of the frames and the operation, or returns why they are impossible.
-  std::string make_break() {
+  BreakReason make_break() {
     closed_frame_ = -1;
     Variant& variant = *piece_->variant();
     const InProgress& op = session_->in_progress();
-    if (request_.options.fullgraph) return "fullgraph=True";
+    if (request_.options.fullgraph) return {UserRequest, "fullgraph=True"};
     refuse_earlier_pieces();
-    const std::string refusal = session_->refusal();
+    const BreakReason refusal = session_->refusal();
     variant.raised |= session_->was_unseen();
     if (!refusal.empty()) return refusal;
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
-      return kInOperation;
-    if (session_->has_ended()) return "when the program has ended, and what it held dies";
-    if (op.in_transform) return "inside a transform of torch.func, or a level of torch.autograd.forward_ad";
-    if (op.uses_up) return "the operation in progress has begun to use up what it was given";
+      return {InOperation, "in the middle of an operation of the interpreter"};
+    if (session_->has_ended()) return {NoReconstruction, "when the program has ended, and what it held dies"};
+    if (op.in_transform)
+      return {AutogradFeature, "inside a transform of torch.func, or a level of torch.autograd.forward_ad"};
+    if (op.uses_up) return {SideEffect, "the operation in progress has begun to use up what it was given"};
     if (piece_->capture().has_effects_since(op.done))
-      return "the operation had written tensors or drawn random numbers before";
+      return {SideEffect, "the operation had written tensors or drawn random numbers before"};
     std::string why;
     const Frames frames = frames_after(innermost, op.kind == Operation::Kind::Truth, &why);
-    if (!frames.contents) return why;
+    if (!frames.contents) return {NoReconstruction, why};
     const SeeRunning running(frames.running);
     variant.after = op.state;
-    if (!variant.after.reachable_from(variant.state)) return kInModes;
+    if (!variant.after.reachable_from(variant.state)) return {ChangedModes, "inside a change of torch's modes"};
     piece_->begin_recipes(session_.get());
     RecipeBuilder& recipes = piece_->recipes();
     variant.next.point = point_at(frames.place);
@@ -592,16 +596,16 @@ class CaptureRun final : public PieceMaker {
     variant.next.operation = op.kept();
     try {
       variant.effects = effects_of(recipes);
-      if (shares_iterator(frames.contents.get())) return "an iterator in state goes on";
+      if (shares_iterator(frames.contents.get())) return {NoReconstruction, "an iterator in state goes on"};
       variant.next.frames = build_frames(frames.contents.get());
       for (const PyRef& operand : variant.next.operation.operands)
         variant.next.operands.push_back(recipes.build(operand.get(), "operand"));
       build_fates();
     } catch (const UnsupportedResult& e) {
       leave_address(e);
-      return e.path + " of type " + e.type_name + " lives on, which no recipe rebuilds";
+      return {e.kind, e.path + " of type " + e.type_name + " lives on, which no recipe rebuilds"};
     }
-    if (piece_->capture().closed()) return kEndedMeanwhile;
+    if (piece_->capture().closed()) return {NoReconstruction, kEndedMeanwhile};
     variant.next.operation.operands.clear();
     collect_constants(variant.args, variant.next.constants);
     collect_constants(variant.kwargs, variant.next.constants);
@@ -625,7 +629,7 @@ class CaptureRun final : public PieceMaker {
       if (seen.failed || !piece_->capture().part_failure().empty()) seen.undo();
     };
     const PyRef objects = objects_of(python);
-    if (has_hook_of_c(objects.get())) return piece_->capture().fail_part("a hook is C code");
+    if (has_hook_of_c(objects.get())) return piece_->capture().fail_part({AutogradFeature, "a hook is C code"});
     try {
       session_->run_part(objects.get(), run, seen);
     } catch (...) {
@@ -637,10 +641,10 @@ class CaptureRun final : public PieceMaker {
   }
 
   // If a function must be left to autograd and was not recorded as such before, the next call captures again.
-  std::string end_recipes(uint64_t before) {
-    std::string why = piece_->end_recipes(before);
+  BreakReason end_recipes(uint64_t before) {
+    BreakReason why = piece_->end_recipes(before);
     if (!why.empty() && piece_->capture().retained_gradients) leave_to_autograd(UseOfAutograd::Retains);
-    if (why.find(torch::autograd::ERR_BACKWARD_TWICE) != std::string::npos) leave_to_autograd(UseOfAutograd::Frees);
+    if (!why.empty() && piece_->capture().freed_graph) leave_to_autograd(UseOfAutograd::Frees);
     if (!why.empty()) piece_->variant()->raised |= count_left_to_autograd() != left_to_autograd_;
     return why;
   }
@@ -693,8 +697,8 @@ class CaptureRun final : public PieceMaker {
     for (const std::shared_ptr<Variant>& known : last.point->successors) {
       if (!begins_with(*known, state, frames, kwargs)) continue;
       if (!known->eager_reason.empty())
-        CRESSET_LOG(Recompiles,
-                    request_.name + ": goes on natively from " + last.point->place.text() + ": " + known->eager_reason);
+        CRESSET_LOG(Recompiles, request_.name + ": goes on natively from " + last.point->place.text() + ": " +
+                                    known->eager_reason.text());
       if (!known->eager_reason.empty() || ++repeated_ > threshold::kRepeated) return nullptr;
       is_repeated_ = true;
       break;
@@ -743,8 +747,6 @@ class CaptureRun final : public PieceMaker {
   const OuterHandled outer_;
   int repeated_ = 0;          // number of existing segments captured again
   bool is_repeated_ = false;  // of the open segment
-  static constexpr const char* kInModes = "inside a change of torch's modes";
-  static constexpr const char* kInOperation = "in the middle of an operation of the interpreter";
   static constexpr const char* kEndedMeanwhile = "a function that was asked what an object consists of ended the piece";
   int closed_frame_ = -1, frame_count_ = 0;  // the frame that kept the segment from ending
   bool stopped_ = false;                     // CPython runs the rest
@@ -772,7 +774,8 @@ static PyRef captured(const CaptureRequest& request, F&& go) {
   if (hooks.number_those_that_stay())
     for (const std::shared_ptr<Variant>& variant : variants) {
       variant->next = {};
-      if (variant->eager_reason.empty()) variant->eager_reason = "registers a hook that stays";
+      if (variant->eager_reason.empty())
+        variant->eager_reason = {BreakKind::AutogradFeature, "registers a hook that stays"};
     }
   return result;
 }

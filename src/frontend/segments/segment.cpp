@@ -145,7 +145,7 @@ int Piece::visit(visitproc visit, void* arg) const {
   return variant_->visit(visit, arg);
 }
 
-void Piece::refuse(std::string why) {
+void Piece::refuse(BreakReason why) {
   if (variant_->eager_reason.empty()) variant_->eager_reason = std::move(why);
 }
 
@@ -153,8 +153,9 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   args_ = PyRef::borrow(args);
   kwargs_ = PyRef::borrow(kwargs);
   if (!match(variant_->args, args, leaves_, nullptr) || !match(variant_->kwargs, kwargs, leaves_, nullptr))
-    bridge::abort_capture("an argument does not equal itself");
-  if (!variant_->facts.gather(leaves_, nullptr)) bridge::abort_capture("a tensor among the program's state is gone");
+    bridge::abort_capture(BreakKind::UnguardedState, "an argument does not equal itself");
+  if (!variant_->facts.gather(leaves_, nullptr))
+    bridge::abort_capture(BreakKind::UnguardedState, "a tensor among the program's state is gone");
   // Keeps the containers that are inspected at the end of the segment. Other containers may die before: the program
   // releases an iterator at the end of its loop.
   for (PyObject* const container : leaves_.containers)
@@ -227,9 +228,9 @@ void Piece::begin_recipes(Session* session) {
   builder_->argument_path = [session](PyObject* object) { return session->way_to(object); };
 }
 
-std::string Piece::end_recipes(uint64_t before) {
+BreakReason Piece::end_recipes(uint64_t before) {
   variant_->shared_slots = builder_->shared_slots;
-  std::string why;
+  BreakReason why;
   {
     const py::gil_scoped_release no_gil;
     why = capture_->record_gradients(builder_->tensors);
@@ -239,12 +240,13 @@ std::string Piece::end_recipes(uint64_t before) {
   const auto wants_gradients = [](const at::Tensor& result) { return result.requires_grad(); };
   if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() &&
       std::any_of(builder_->tensors.begin(), builder_->tensors.end(), wants_gradients))
-    return kPacking;
+    return {BreakKind::SavedTensorHooks, kPacking};
   add_bases();
   add_held_by_tracebacks();
   add_held_by_arguments();
   add_temporaries(before);
-  if (options_.fullgraph && capture_->reads_data()) return "what runs depends on a number read from tensor data";
+  if (options_.fullgraph && capture_->reads_data())
+    return {BreakKind::DataDependentValue, "what runs depends on a number read from tensor data"};
   // Cycles which hold tensors of the call are young. A full collection costs tens of milliseconds. If it found no such
   // tensors once, the function stores tensors elsewhere, and the full collection is not repeated.
   Feedback* const feedback = Feedback::current();
@@ -255,7 +257,7 @@ std::string Piece::end_recipes(uint64_t before) {
   }
   if (!stored_elsewhere(before)) return {};
   if (feedback != nullptr) feedback->collected_in_vain = true;
-  return "the call stores a tensor where it outlives the call";
+  return {BreakKind::SideEffect, "the call stores a tensor where it outlives the call"};
 }
 
 // Whether only the tensor itself refers to its Python object.
@@ -365,16 +367,16 @@ void Piece::compile_and_run() {
     if (draws(*captured.graph)) generator.emplace();
     real = run_compiled(std::move(captured));
   } catch (const bridge::CaptureAbort& e) {  // the program cannot represent a result
-    refuse(e.what_without_backtrace());
+    refuse(e.reason());
   } catch (const bridge::PredictionError& e) {
     bridge::note_unpredictable(e.op());
-    refuse(e.what());
+    refuse({BreakKind::DataDependentSize, e.what()});
     variant_->raised = true;                     // the next call specializes the operator's sizes
   } catch (const bridge::AssumptionFailed& e) {  // the program may suit other calls
     CRESSET_LOG(Recompiles, std::string("one call runs eagerly: ") + e.what_without_backtrace());
   } catch (const InternalError& e) {
     internal_error = e.what();
-    refuse("an error of cresset's own: " + internal_error);
+    refuse({BreakKind::InternalError, "an error of cresset's own: " + internal_error});
   } catch (const PythonError&) {  // misuse
     const SetAside error;
     if (generator) generator->restore();
@@ -418,7 +420,8 @@ void Piece::run_once(bridge::Captured captured) {
 // The first run checks the same guards as later runs.
 std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   if (std::any_of(captured.outputs.begin(), captured.outputs.end(), [](const auto& spec) { return spec.hidden_alias; }))
-    bridge::abort_capture("the call returns an alias of a tensor of the caller's which autograd knows as a new tensor");
+    bridge::abort_capture(BreakKind::AliasedWrite,
+                          "the call returns an alias of a tensor of the caller's which autograd knows as a new tensor");
   Totals& totals = live_totals();
   const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
   std::unordered_map<sym::VarId, uint32_t> slots;
@@ -443,9 +446,9 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   check_marks(*env, fixed_);
   log_suggestions(*env);
   std::vector<int64_t> symbols(variant_->entry->symbol_count());
-  std::string why;
+  GuardFailure why;
   const bool same = variant_->entry->matches(inputs, leaves_.ints, symbols.data(), &why);
-  CRESSET_CHECK(same, "a new variant rejects the call it was made for: " + why);
+  CRESSET_CHECK(same, "a new variant rejects the call it was made for: " + why.text);
   variant_->numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
   variant_->symbol_count = variant_->entry->symbol_count();
   variant_->released = released_inputs(*variant_);

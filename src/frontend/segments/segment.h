@@ -45,7 +45,7 @@ class Piece {
   // Visits the objects of the segment and of its cache entry.
   int visit(visitproc visit, void* arg) const;
   // Records why the segment cannot serve later calls; the first reason counts.
-  void refuse(std::string why);
+  void refuse(BreakReason why);
   bool refused() const { return !variant_->eager_reason.empty(); }
 
   // ---- The end. Reconstructions are built while the capture is open; session: nullptr for a traced segment.
@@ -54,7 +54,7 @@ class Piece {
   RecipeBuilder& recipes() { return *builder_; }
   // Called after the last reconstruction. `before`: tensors created later are temporaries of an operation in progress.
   // Returns why later calls cannot be served; empty when they can.
-  std::string end_recipes(uint64_t before);
+  BreakReason end_recipes(uint64_t before);
   // Compiles the captured graph and runs it: every tensor is real afterwards. If compilation fails, the operators run
   // individually. Throws PythonError for misuse (a marked dimension which must be static), with every tensor real.
   void compile_and_run();

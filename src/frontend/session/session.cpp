@@ -26,10 +26,11 @@
 
 namespace cresset::frontend {
 
-void Session::refuse(std::string why) {
+void Session::refuse(BreakKind kind, std::string detail) {
   if (!refusal_.empty()) return;
   if (!capture_->closed()) capture_->set_location();
-  refusal_ = capture_->closed() ? std::move(why) : capture_->located(why);
+  BreakReason why(kind, std::move(detail));
+  refusal_ = capture_->closed() ? std::move(why) : capture_->located(std::move(why));
 }
 
 void Session::learn_object(PyObject* object) {
@@ -70,14 +71,14 @@ void Session::learn_guarded(PyObject* object) {
 bool Session::in_transform() const { return tangent_levels_ > 0 || inside_transform(); }
 
 // Returns why the segment cannot end normally: changes that must not outlive it.
-const std::string& Session::refusal() {
+const BreakReason& Session::refusal() {
   called_instead_ = {};  // it holds its tensor
   for (const auto& [variable, before] : variables_before_) {
     PyObject* now = nullptr;
     if (PyContextVar_Get(variable, nullptr, &now) < 0) PyErr_Clear();
     if (PyRef::steal(now).get() == before.get()) continue;
     unseen_ = set_apart(variable) || unseen_;  // the next call captures again
-    refuse("leaves a context variable changed");
+    refuse(BreakKind::SideEffect, "leaves a context variable changed");
   }
   return refusal_;
 }
@@ -118,7 +119,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   arrays_.clear();
   forget_arguments();
   if (hooks_ != nullptr) hooks_->tells_all = 0, hooks_->told = next_piece();
-  refusal_.clear();
+  refusal_ = {};
   unseen_ = false;
   asked_in_ = nullptr;
 }
@@ -302,12 +303,14 @@ bool Session::before_write(const CressetWrite& write) {
   if (asked_in_ == cresset_eval_current()) asked_in_ = nullptr;
   if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner), false;
   if (!outer_.empty()) no_write_in_part(write);
-  if (may_end_a_life(write)) return refuse(kWatchesDeaths), capture_->flush(kWatchesDeaths), false;
+  if (may_end_a_life(write))
+    return refuse(BreakKind::ObjectLifetime, kWatchesDeaths),
+           capture_->flush({BreakKind::ObjectLifetime, kWatchesDeaths}), false;
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && existed(write.owner) && is_foreign(write.owner))
     return true;
   if (arrays_.knows(write.owner)) return writes_to_array(write);
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_first_tangent(write.owner, write.value))
-    capture_->flush("a tangent of a view");
+    capture_->flush({BreakKind::AutogradFeature, "a tangent of a view"});
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_tensor(write.owner))  // tensor[array, 0] = value
     for (PyObject* part : {write.key, write.value})
       if (is_opaque(part) || holds_foreign(part)) return true;
@@ -334,7 +337,7 @@ bool Session::before_write(const CressetWrite& write) {
   const bool of_this_call = argument_tensors_.count(write.owner) != 0 && is_plain;
   if (name != "data" && name != "grad" && name != "requires_grad" && !of_this_call) return false;
   if (write.value != nullptr) return true;
-  capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
+  capture_->flush({BreakKind::SideEffect, "an assignment to the ." + std::string(name) + " of a tensor"});
   return false;
 }
 
@@ -374,7 +377,7 @@ void Session::no_effects_again(PyObject* callable) {
   if (asked_in_ == nullptr) return;
   leave_call_whole(asked_in_->code, asked_in_->instruction, callable);
   unseen_ = true;
-  refuse(kLeftWhole);
+  refuse(BreakKind::UntraceableFunction, kLeftWhole);
   asked_in_ = nullptr;
 }
 
@@ -387,10 +390,10 @@ void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   const bool in_state = existed(owner) && argument_tensors_.count(owner) == 0 && instance_dict(owner) != nullptr;
   const bool own_way = is_tensor(owner) && (!in_state || _PyType_Lookup(Py_TYPE(owner), name) != nullptr);
   if (own_way && !drops_gradient(owner, name, value))
-    return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
+    return refuse(BreakKind::SideEffect, std::string("sets attribute ") + utf8(name) + " of a tensor");
   if (!existed(owner)) {
     if (value != nullptr && existed(value) && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0)
-      refuse("gives an object of its own a dictionary that was there before");
+      refuse(BreakKind::SideEffect, "gives an object of its own a dictionary that was there before");
     return meet_unknown(owner);
   }
   if (PyType_Check(owner) && is_kept_in_class(name)) return;
@@ -428,13 +431,14 @@ void Session::after_write(const CressetWrite& write) {
     if (!is_snapshot_container(owner)) {
       if (is_data_object(owner)) return;  // by evaluated methods of the program
       if (!is_symbolic_number(owner) && !is_constant_value(owner) && !PyTuple_Check(owner) && !is_numpy_scalar(owner))
-        refuse(std::string("changes an object of type ") + Py_TYPE(owner)->tp_name + " in place");
+        refuse(BreakKind::SideEffect,
+               std::string("changes an object of type ") + Py_TYPE(owner)->tp_name + " in place");
       return;
     }
-    if (PyIter_Check(write.value)) return refuse("an iterator is added to a container in place");
+    if (PyIter_Check(write.value)) return refuse(BreakKind::SideEffect, "an iterator is added to a container in place");
     kept.kind = Write::Kind::InPlace;
   } else if (write.kind != CRESSET_WRITE_CELL && !PyDict_Check(owner) && !PyList_Check(owner)) {
-    return refuse(std::string("writes an item of an object of type ") + Py_TYPE(owner)->tp_name);
+    return refuse(BreakKind::SideEffect, std::string("writes an item of an object of type ") + Py_TYPE(owner)->tp_name);
   }
   if (write.kind == CRESSET_WRITE_CELL) mark_whole(owner);
   if (asked_in_ == cresset_eval_current() && kept.kind == Write::Kind::Item) no_effects_again(nullptr);

@@ -73,14 +73,13 @@ class Session {
   // Visits the held objects; releases them when nothing more is captured.
   int visit_held(visitproc visit, void* arg) const;
   void let_go();
-  // When refusal() is kWatchesDeaths: the watched object. Borrowed; nullptr: several objects.
+  // When refusal() is BreakKind::ObjectLifetime: the watched object. Borrowed; nullptr: several objects.
   PyObject* dying() const { return dying_; }
   // Keeps an object alive until the call ends.
   void keep(PyRef object) { kept_.push_back(std::move(object)); }
 
-  // Code from here to end_part() may run zero or several times in later calls (bridge/capture/control_flow.h). A side
-  // effect on an older object makes the part fail before it happens. roots: the call's own objects which the part can
-  // reach.
+  // Code from here to end_part() may run zero or several times in later calls (control_flow.h). A side effect on an
+  // older object makes the part fail before it happens. roots: the call's own objects which the part can reach.
   void begin_part(PyObject* roots);
   void end_part() { outer_.pop_back(); }
   // Executes the autograd graph for the capture. Its C++ code calls the program without the GIL; frames are evaluated.
@@ -138,7 +137,7 @@ class Session {
     return found != sums_.end() ? &found->second : nullptr;
   }
   // Why later calls cannot repeat this call; empty when they can.
-  const std::string& refusal();
+  const BreakReason& refusal();
   // Whether the reason is a change of a class from an earlier segment, which later calls would share.
   bool changes_shared_class();
   // Whether the reason is a watcher which may be inactive at later calls.
@@ -148,6 +147,11 @@ class Session {
 
  private:
   friend struct SessionHooks;
+  struct OperatorRules;   // operator_rules.cpp
+  struct CallRules;       // call_rules.cpp
+  struct KnownCallRules;  // session_calls.cpp
+  struct CallQuestions;
+  struct NumberRules;  // session_numbers.cpp
   // Machinery: code of symbolic numbers, run in CPython. Replacement: code of cresset._capture_patches, which sees
   // symbolic numbers as they are. LoggerQuestion: Logger.isEnabledFor.
   enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion, NestedTensors };
@@ -161,18 +165,15 @@ class Session {
   int same(PyObject* left, PyObject* right);
   PyRef length_in_state(const CressetCall& call);
   CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
-  bool looks_into_grown(const CressetOperator& op);
-  bool indexes_by_any(const CressetActivation& activation, const CressetOperator& op);
-  bool computes_by_any(const CressetActivation& activation, const CressetOperator& op);
   bool stores_by_any(const CressetActivation& activation, const CressetWrite& write);
   bool may_end_at_pin() const;
   CressetAction operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
                                  bool foreign, PyObject** result);
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   void add_frame(const ArgSpec& spec, PyObject* parts, const std::function<PyRef(size_t)>& path_of);
-  [[gnu::cold]] void refuse(std::string why);
+  [[gnu::cold]] void refuse(BreakKind kind, std::string detail);
   bool is_outer(PyObject* object) const;
-  [[gnu::cold]] void fail_part(const char* what);
+  [[gnu::cold]] void fail_part(const char* what);                                       // BreakKind::SideEffect
   void no_effect_on(PyObject* object, const char* what, const char* method = nullptr);  // in a part: makes it fail
   void no_write_in_part(const CressetWrite& write);
   void no_call_in_part(const CCall& what, const CressetCall& call);
@@ -259,7 +260,6 @@ class Session {
   void read_super(const CressetAttributeRead& read);
   void read_class(PyTypeObject* type, PyObject* name);
   void note_classes(const CressetCall& call);
-  bool looks_inside(const CressetCall& call) const;
   bool pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator);
   CressetAction call_cached(const CressetActivation& activation, const CressetCall& call, PyObject** result);
   void read_context_variable(PyObject* variable, bool will_change);
@@ -394,7 +394,7 @@ class Session {
   RecordRun* record_run_ = nullptr;                   // set while the part is the autograd graph
   PyRef called_instead_;                              // last replacement for a method of a tensor
   std::vector<PyRef> kept_;                           // keeps addresses in the tables from being reused
-  std::string refusal_;
+  BreakReason refusal_;
 };
 
 }  // namespace cresset::frontend

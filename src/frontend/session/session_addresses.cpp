@@ -80,7 +80,7 @@ void Session::compute_with_address(PyObject* number) {
   PyObject* const object = addresses_.at(number).object;
   leave_address(number);
   if (is_argument(object)) return facts_->same_object(object);
-  refuse("computes with the address of an object that each call has its own of");
+  refuse(BreakKind::UnguardedState, "computes with the address of an object that each call has its own of");
 }
 
 // Looks an address up in a container which may hold addresses of other objects of this call.

@@ -43,7 +43,10 @@ std::optional<CressetAction> Session::call_of_arrays(CressetActivation* activati
     if (!value) return CRESSET_FAIL;
     return *result = value.release(), CRESSET_RESULT;
   };
-  const auto end_here = [&] { return capture_->flush("a call of " + describe_callable(call.callable)), CRESSET_RUN; };
+  const auto end_here = [&] {
+    return capture_->flush({BreakKind::UntraceableFunction, "a call of " + describe_callable(call.callable)}),
+           CRESSET_RUN;
+  };
   if (arrays_.makes_tensor(call, varies)) {
     const bool copies = std::strcmp(((PyCFunctionObject*)call.callable)->m_ml->ml_name, "tensor") == 0;
     PyRef tensor = copies || arrays_.is_only_given(call.args[0], *activation) ? constant_tensor(call) : PyRef();

@@ -118,7 +118,7 @@ void Session::will_set_attribute(const CCall& what, const CressetCall& call) {
 
 void Session::refuse_shared_class(PyTypeObject* type) {
   changes_shared_class_ = true;
-  refuse(std::string("changes class ") + type->tp_name + ", which an earlier piece made");
+  refuse(BreakKind::ChangedClass, std::string("changes class ") + type->tp_name + ", which an earlier piece made");
 }
 
 void Session::log_class(PyTypeObject* type, PyObject* name) {
@@ -126,7 +126,8 @@ void Session::log_class(PyTypeObject* type, PyObject* name) {
   // dataclass and similar decorators: the same at each call
   const bool by_decorator = text.starts_with("__") && text.ends_with("__");
   if (!by_decorator && is_shared_class(type)) return refuse_shared_class(type);
-  if (is_special_name(name)) return refuse(std::string("changes ") + utf8(name) + " of class " + type->tp_name);
+  if (is_special_name(name))
+    return refuse(BreakKind::ChangedClass, std::string("changes ") + utf8(name) + " of class " + type->tp_name);
   if (!facts_->classes().speaks_of(type, name)) facts_->classes().elsewhere(type, name);
 }
 

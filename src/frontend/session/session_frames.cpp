@@ -77,7 +77,7 @@ void Session::learn_mode(const CressetActivation& activation) {
 
 void Session::unseen() {
   if (!open()) return;
-  refuse(kWatched);
+  refuse(BreakKind::Debugger, kWatched);
   unseen_ = true;
 }
 
@@ -134,7 +134,7 @@ CressetAction Session::enter(CressetActivation& activation) {
   if (activation.is_generator && activation.generator != nullptr)
     no_effect_on(activation.generator, "it advances a generator from outside");
   if (activation.is_generator && activation.generator != nullptr && existed(activation.generator))
-    refuse("advances a generator that was there before");
+    refuse(BreakKind::SideEffect, "advances a generator that was there before");
   if (activation.entered_from_c && activation.instruction < 0) learn_mode(activation);
   switch (role_of(activation.code)) {
     case CodeRole::Machinery:
@@ -143,8 +143,8 @@ CressetAction Session::enter(CressetActivation& activation) {
       if (activation.instruction < 0) ask_beforehand(&activation);
       break;
     case CodeRole::NestedTensors:
-      refuse("works on nested tensors");
-      if (!capture_->closed()) capture_->flush("nested tensors");
+      refuse(BreakKind::UnsupportedLayout, "works on nested tensors");
+      if (!capture_->closed()) capture_->flush({BreakKind::UnsupportedLayout, "nested tensors"});
       bridge::Capture::leave_dispatch_state();  // permanent: for nested tensors the keys select other kernels
       return CRESSET_NATIVE;
     default:

@@ -78,7 +78,8 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
 int Session::truth(CressetActivation* activation, PyObject* value) {
   if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // a dict subclass: whether it is empty
   read_whole(value);
-  if (is_closed_to_facts(value)) refuse(std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
+  if (is_closed_to_facts(value))
+    refuse(BreakKind::UnguardedState, std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
   const bool number = is_symbolic_number(value);
   if (!number && operators_call_python()) return CRESSET_TRUTH_RUN;
   if (!number && !is_plain_tensor(value)) return CRESSET_TRUTH_RUN;
@@ -95,24 +96,6 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
 }
 
 namespace {
-
-// x[:t]: torch's code reads the number from the tensor.
-bool is_slice_by_tensors(PyObject* object) {
-  if (!PySlice_Check(object)) return false;
-  const auto* slice = (const PySliceObject*)object;
-  return is_exact_tensor(slice->start) || is_exact_tensor(slice->stop) || is_exact_tensor(slice->step);
-}
-
-// Builtin values, whose operators are C code.
-bool is_builtin_operand(PyObject* object) {
-  return PyUnicode_CheckExact(object) || PyDict_CheckExact(object) || PyLong_CheckExact(object) ||
-         PyFloat_CheckExact(object) || PyBool_Check(object) || PyList_CheckExact(object) ||
-         PyTuple_CheckExact(object) || object == Py_None || PyRange_Check(object) || is_slice_by_tensors(object);
-}
-
-bool is_builtin_number(PyObject* object) {
-  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
-}
 
 bool holds_symbol(PyObject* key) {
   if (!PyTuple_CheckExact(key)) return is_symint(key);
@@ -159,31 +142,6 @@ void Session::read_deep(PyObject* object, int depth) {
   }
 }
 
-// list += other: the operator does not inspect the list.
-static bool is_only_changed(const CressetOperator& op, PyObject* operand) {
-  const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
-  return in_place && operand == op.operands[0] && operand != op.operands[1] && PyList_CheckExact(operand);
-}
-
-// Whether the operator inspects the items of a container operand: tensor[array, 0], f"{[array]}".
-static bool looks_at_items(const CressetOperator& op, PyObject* operand) {
-  if (operand == nullptr || op.kind == CRESSET_OP_SUBSCRIPT) return operand != nullptr && operand == op.operands[1];
-  if (op.kind == CRESSET_OP_CONTAINS && operand == op.operands[0] && PyDict_CheckExact(operand))
-    return false;  // inspects only keys
-  if (op.kind == CRESSET_OP_COMPARE || op.kind == CRESSET_OP_CONTAINS || op.kind == CRESSET_OP_FORMAT) return true;
-  if (op.kind != CRESSET_OP_BINARY) return false;
-  return PyUnicode_Check(op.operands[0]) || is_tensor(op.operands[0]) || is_tensor(op.operands[1]);
-}
-
-// Operators on values, which need no guard. of_any: an operand is opaque.
-static PyRef of_scalars_and_texts(const CressetOperator& op, bool of_any) {
-  if (!of_any && (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE))
-    if (PyRef value = with_numpy_scalar(op)) return value;
-  if (PyRef text = text_of_operator(op)) return text;
-  if (PyRef value = with_plain_texts(op)) return value;
-  return of_plain_text(op);
-}
-
 namespace {
 
 // Replaces the operands by plain numbers while the operator runs.
@@ -214,7 +172,7 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
   start(activation, *kind, op.operation);
   std::copy_n(op.operands, 2, in_progress_.operands);
   capture_->set_location();
-  capture_->flush(kLeftWhole);
+  capture_->flush({BreakKind::UntraceableFunction, kLeftWhole});
   const PlainOperands plain(op, in_progress_);  // the segment of these numbers has ended
   PyRef value = perform(in_progress_.kept());
   in_progress_.end();
@@ -223,163 +181,16 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
   return *result = value.release(), CRESSET_RESULT;
 }
 
-// An operator which inspects a closed list runs between two segments. Loops and unpacking cannot, so they reopen the
-// list.
-bool Session::looks_into_grown(const CressetOperator& op) {
-  const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
-  for (PyObject* operand : op.operands) {
-    if (operand == nullptr || !has_grown(operand) || !existed(operand)) continue;
-    if (kind_of(op.kind) && !in_place && may_end_a_piece(operand)) return true;
-    if (!in_place) leave_growing(operand);
-  }
-  return false;
-}
-
 bool Session::may_end_at_pin() const { return outer_.empty() && !capture_->symbolic_numbers && !in_transform(); }
 
-// Whether items[key], or items[key] = value, of a dictionary runs C code.
-static bool is_of_c(PyObject* dict, const char* method) {
-  if (PyDict_CheckExact(dict)) return true;
-  const PyRef found = PyRef::steal(PyObject_GetAttrString((PyObject*)Py_TYPE(dict), method));
-  return !PyFunction_Check(found.get());
-}
-
-// Whether a dictionary returns a number for a missing key.
-static bool counts(PyObject* dict) {
-  static PyObject* const counter = module_attribute("collections", "Counter");
-  if (PyType_IsSubtype(Py_TYPE(dict), (PyTypeObject*)counter)) return true;
-  if (!is_defaultdict(dict)) return false;
-  const PyRef maker = checked(PyObject_GetAttrString(dict, "default_factory"));
-  return maker.get() == (PyObject*)&PyLong_Type || maker.get() == (PyObject*)&PyFloat_Type;
-}
-
-// items[n] with a symbolic n: whether n had too many different values.
-bool Session::indexes_by_any(const CressetActivation& activation, const CressetOperator& op) {
-  PyObject *const items = op.operands[0], *const index = op.operands[1];
-  const bool is_question = op.kind == CRESSET_OP_CONTAINS && (PyDict_CheckExact(items) || PyAnySet_CheckExact(items));
-  if ((op.kind != CRESSET_OP_SUBSCRIPT && !is_question) || !is_unpinned(index) || !may_end_at_pin()) return false;
-  if (is_question) {  // the number is hashed
-    if (pins_too_often(activation)) return true;
-    return note_pin(activation, index), false;
-  }
-  const bool is_dict = PyDict_Check(items) && is_of_c(items, "__getitem__");
-  if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items) && !is_dict) return false;
-  if (pins_too_often(activation)) return true;
-  const PyRef plain = without_symbols(PyRef::borrow(index));
-  const PyRef item = is_dict ? PyRef::borrow(PyDict_GetItemWithError(items, plain.get()))
-                             : PyRef::steal(PyObject_GetItem(items, plain.get()));
-  if (!item) PyErr_Clear();
-  if (item ? is_plain_result(item.get()) || is_symbolic_number(item.get()) : is_dict && counts(items))
-    note_pin(activation, index);
-  return false;
-}
-
-// n * scalar with a numpy scalar: the result is another scalar for each n, and no symbol can represent it.
-bool Session::computes_by_any(const CressetActivation& activation, const CressetOperator& op) {
-  PyObject* const number = pinned_by_numpy_scalar(op);
-  if (number == nullptr || !is_unpinned(number) || !may_end_at_pin()) return false;
-  if (pins_too_often(activation)) return true;
-  return note_pin(activation, number), false;
-}
-
-// The same for a store: history[step] = loss.
+// A store under a symbolic key, history[step] = loss: whether the key had too many different values.
 bool Session::stores_by_any(const CressetActivation& activation, const CressetWrite& write) {
   if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_Check(write.owner)) return false;
   static PyObject* const ordered = module_attribute("collections", "OrderedDict");  // of hooks, with weak references
   if (Py_IS_TYPE(write.owner, (PyTypeObject*)ordered)) return false;
-  if (!is_unpinned(write.key) || !may_end_at_pin() || !is_of_c(write.owner, "__setitem__")) return false;
+  if (!is_unpinned(write.key) || !may_end_at_pin() || !has_item_method_of_c(write.owner, "__setitem__")) return false;
   if (pins_too_often(activation)) return true;
   return note_pin(activation, write.key), false;
-}
-
-// Whether the dictionary is a defaultdict and only the program can decide whether it has the key, so the read may be a
-// write.
-static bool may_insert_asking(PyObject* dict, PyObject* key) {
-  return is_defaultdict(dict) && asks_program(key) && value_under(dict, key) == nullptr;
-}
-
-// Operators on tensors run here, so that the next segment begins directly behind a break.
-static bool has_operators_of_c(PyObject* object) { return is_exact_tensor(object) && !tensor_operators_replaced(); }
-
-CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
-  if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
-  if (const auto done = operate_on_arrays(activation, op, result)) return *done;
-  if (looks_into_grown(op) || indexes_by_any(*activation, op) || computes_by_any(*activation, op))
-    return operate_natively(activation, op, *kind_of(op.kind), /*foreign=*/true, result);
-  if (asks_equality(op) && !is_tensor(op.operands[0]) && is_equal_by_identity(op.operands[0]) &&
-      is_equal_by_identity(op.operands[1]))
-    note_is(op.operands[0], op.operands[1]);
-  if (PyObject* const instead = formatter_of(op)) return learn(instead), *result = instead, CRESSET_INSTEAD;
-  const bool of_any = is_opaque(op.operands[0]) || (op.operands[1] != nullptr && is_opaque(op.operands[1]));
-  if (PyRef value = of_scalars_and_texts(op, of_any)) {
-    for (PyObject* operand : op.operands)
-      if (operand != nullptr && op.kind != CRESSET_OP_SUBSCRIPT) read_deep(operand);
-    return *result = value.release(), CRESSET_RESULT;
-  }
-  if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
-  if (op.kind == CRESSET_OP_ITER && opcode_in_progress(*activation) == GET_ITER && may_end_at_pin() &&
-      !operators_call_python())
-    if (PyRef rows = rows_of(*activation, op.operands[0])) return *result = rows.release(), CRESSET_RESULT;
-  // The results depend on all items: a + b, a * 2, a | b, f"{a}".
-  if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
-    if (existed(op.operands[0]) && !is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
-    if (is_tensor(op.operands[1])) note_member(op.operands[0], op.operands[1]);
-  } else if (op.kind == CRESSET_OP_COMPARE || op.kind == CRESSET_OP_CONTAINS) {  // methods of the program compare items
-    for (PyObject* operand : op.operands)
-      if (is_container(operand)) read_deep(operand);
-  }
-  if (op.kind == CRESSET_OP_SUBSCRIPT && PyDict_Check(op.operands[0]) && existed(op.operands[0])) {
-    if (!is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
-    if (may_insert_asking(op.operands[0], op.operands[1]))
-      return operate_natively(activation, op, Operation::Kind::Subscript, /*foreign=*/true, result);
-    will_insert(op.operands[0], op.operands[1]);
-  }
-  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_FORMAT) {
-    const bool of_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);  // "%s" % (a, b)
-    for (PyObject* operand : op.operands) {
-      if (operand == nullptr || (is_only_changed(op, operand) && existed(operand))) continue;
-      if (is_container(operand)) of_text ? read_deep(operand) : read_whole(operand);
-      if (existed(operand) && viewed(operand) != nullptr) read_whole(operand);
-    }
-  }
-  const bool may_advance = op.kind == CRESSET_OP_UNPACK || op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER ||
-                           op.kind == CRESSET_OP_CONTAINS;
-  if (!outer_.empty() && may_advance && PyIter_Check(op.operands[0]))
-    no_effect_on(op.operands[0], "it advances an iterator from outside");
-  if (op.kind == CRESSET_OP_NEXT && !existed(op.operands[0]))
-    if (PyObject* instead = next_item_of(op.operands[0])) return learn(instead), *result = instead, CRESSET_INSTEAD;
-  const std::optional<Operation::Kind> kind = kind_of(op.kind);
-  if (PyObject* inside = existed(op.operands[0]) ? viewed(op.operands[0]) : nullptr) {
-    learn(inside);
-    if (op.kind != CRESSET_OP_SUBSCRIPT || !PyDict_CheckExact(inside)) return read_whole(inside), CRESSET_RUN;
-    PyObject* value = PyDict_GetItemWithError(inside, op.operands[1]);
-    if (value == nullptr) PyErr_Clear();
-    return read_key(inside, op.operands[1], value), CRESSET_RUN;
-  }
-  bool tensors = false, foreign = false, others = false;
-  for (PyObject* operand : op.operands) {
-    foreign = foreign || (looks_at_items(op, operand) && holds_foreign(operand));
-    if (operand == nullptr || is_builtin_operand(operand)) continue;
-    const bool is_number = is_symfloat(operand) || is_symint(operand);
-    tensors =
-        tensors || is_exact_tensor(operand) || is_symfloat(operand) || (op.kind == CRESSET_OP_FORMAT && is_number);
-    if (is_number || has_operators_of_c(operand)) continue;
-    others = others || !is_closed(operand);
-    foreign = foreign || (is_closed(operand) && is_closed_to_facts(operand));
-  }
-  if (others && !foreign) return CRESSET_RUN;
-  if (!kind && foreign) return refuse(std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name), CRESSET_RUN;
-  if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
-  // Operators that access containers stay with the evaluator, whose hooks report their reads and writes.
-  const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
-  const bool is_natively_done = is_exact_tensor(op.operands[0]) || is_builtin_number(op.operands[0]) ||
-                                is_symbolic_number(op.operands[0]) || is_opaque(op.operands[0]) ||
-                                is_foreign(op.operands[0]);
-  if (in_place && !is_natively_done) return CRESSET_RUN;
-  if (op.kind != CRESSET_OP_FORMAT)
-    for (PyObject* operand : op.operands)
-      if (operand != nullptr && is_container(operand)) read_deep(operand);
-  return operate_natively(activation, op, *kind, foreign, result);
 }
 
 // foreign: a graph break is necessary.
@@ -389,7 +200,9 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
   in_progress_.operands[0] = op.operands[0];
   in_progress_.operands[1] = op.operands[1];
   const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
-  if (foreign) capture_->flush(std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name);
+  if (foreign)
+    capture_->flush(
+        {BreakKind::UnguardedState, std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name});
   std::optional<PlainOperands> plain;  // other C code would treat symbols as plain objects
   if (foreign) plain.emplace(op, in_progress_);
   PyRef value = kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
@@ -545,7 +358,7 @@ struct SessionHooks {
   static int read_contents(void* s, CressetActivation*, PyObject* container) {
     return guarded(s, [&](Session& session) {
       if (session.is_closed_to_facts(container))
-        session.refuse(std::string("takes the items of a ") + Py_TYPE(container)->tp_name);
+        session.refuse(BreakKind::UnguardedState, std::string("takes the items of a ") + Py_TYPE(container)->tp_name);
       session.read_whole(container);
     });
   }
@@ -648,7 +461,7 @@ struct SessionHooks {
     return guarded(s, [&](Session& session) {
       adopt(value);
       if (session.existed(iterator) && !advances_in_python(iterator) && !session.is_opaque(iterator))
-        session.refuse("advances an iterator that was there before");
+        session.refuse(BreakKind::SideEffect, "advances an iterator that was there before");
     });
   }
   // int(x), x[i] and similar operations accept only plain numbers from __int__ and __index__.

@@ -129,7 +129,8 @@ void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
   if (argument_tensors_.count(tensor) == 0) return read_instance(objects_[tensor], name, nullptr);
   PyObject* dict = instance_dict(tensor);
   if (dict != nullptr && PyDict_Contains(dict, name) == 1)
-    return refuse(std::string("reads attribute ") + utf8(name) + " of a tensor among the arguments");
+    return refuse(BreakKind::UnguardedState,
+                  std::string("reads attribute ") + utf8(name) + " of a tensor among the arguments");
   facts_->absent(tensor, name);
 }
 

@@ -199,10 +199,10 @@ CressetAction Session::call_cached(const CressetActivation& activation, const Cr
     const bridge::Capture::StepAside outside;
     value = PyRef::steal(PyObject_Vectorcall(function, args.data(), static_cast<size_t>(count), call.kwnames));
   }
-  if (!value) return refuse("a cached function raised"), CRESSET_FAIL;
+  if (!value) return refuse(BreakKind::Raised, "a cached function raised"), CRESSET_FAIL;
   const FunctionCache kept = function_cache(function, args.data(), count, call.kwnames);
   PyObject* entry = kept.cache ? PyDict_GetItemWithError(kept.cache.get(), kept.key.get()) : nullptr;
-  if (entry == nullptr) PyErr_Clear(), refuse("calls a cached function that keeps nothing");
+  if (entry == nullptr) PyErr_Clear(), refuse(BreakKind::UnguardedState, "calls a cached function that keeps nothing");
   if (entry != nullptr) {
     learn(kept.cache.get());
     read_key(kept.cache.get(), kept.key.get(), entry);

@@ -32,7 +32,7 @@ bool Session::refuse_generator(PyObject* value, PyObject* container, PyObject* k
   if (!is_generator(value) || is_opaque(value)) return false;
   if (container != nullptr && PyGen_CheckExact(value))
     found_generators_.push_back({{PyRef::borrow(container), PyRef::borrow(key)}});
-  refuse("finds a generator in state that was there before");
+  refuse(BreakKind::UnguardedState, "finds a generator in state that was there before");
   return true;
 }
 
@@ -132,7 +132,7 @@ void Session::read_whole(PyObject* container, int depth) {
   if (known == nullptr || !known->known) return depth == 0 ? meet_unknown(container) : void();
   ObjectRecord& record = *known;
   if (record.whole && PyDict_Check(container)) return record.looked = true, void();
-  if (depth > 50) return refuse("reads containers more than 50 levels deep");
+  if (depth > 50) return refuse(BreakKind::UnguardedState, "reads containers more than 50 levels deep");
   if (PyObject* inside = viewed(container)) return learn(inside), read_whole(inside, depth + 1);
   if (PyTuple_CheckExact(container)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(container); ++i) {
@@ -150,7 +150,7 @@ void Session::read_whole(PyObject* container, int depth) {
   record.looked = true;
   if (std::exchange(record.whole, true)) return;
   if (record.keys_written && contents_before_.count(container) == 0)
-    return refuse("a namespace is read as a whole after it was written");
+    return refuse(BreakKind::UnguardedState, "a namespace is read as a whole after it was written");
   const auto before = contents_before_.find(container);
   if (before == contents_before_.end() && PyDict_Check(container) && PyDict_GET_SIZE(container) == 0)
     return facts_->whole_dict(record.fact, container, container), learn_keys(container);
@@ -263,7 +263,8 @@ void Session::read_attribute(const CressetAttributeRead& read) {
       return;
     case CRESSET_AT_FOREIGN:
       if (is_thread_local(owner) && first(owner, read.name)) facts_->member(owner, read.name, read.value);
-      if (is_foreign(owner)) refuse(std::string("reads an attribute of a ") + Py_TYPE(owner)->tp_name);
+      if (is_foreign(owner))
+        refuse(BreakKind::UnguardedState, std::string("reads an attribute of a ") + Py_TYPE(owner)->tp_name);
       learn(read.value);
       return;
   }
@@ -307,12 +308,12 @@ void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
     static const std::unordered_set<std::string_view> kOfThisOne = {
         "_version", "_base", "_cdata", "output_nr", "retains_grad", "name", "_post_accumulate_grad_hooks"};
     if (kOfThisOne.count(text) != 0 && !is_own_tensor(owner))
-      return refuse("reads ." + std::string(text) + " of a tensor that was there before");
+      return refuse(BreakKind::UnguardedState, "reads ." + std::string(text) + " of a tensor that was there before");
     if (argument_tensors_.count(owner) != 0 &&
         !facts_->is_tied(owner)) {  // requires_grad and is_leaf are guarded with the tensor
       const bool guarded = text == "requires_grad" || text == "is_leaf" || (text == "grad_fn" && value == Py_None);
       if (kOfAutograd.count(text) != 0 && !guarded)
-        refuse("reads ." + std::string(text) + " of a tensor among the arguments");
+        refuse(BreakKind::UnguardedState, "reads ." + std::string(text) + " of a tensor among the arguments");
       return;
     }
     if (text == "__dict__") learn(value);
@@ -349,7 +350,7 @@ void Session::hold_metadata(PyObject* tensor) {
   try {
     capture_->lift(real);
   } catch (const bridge::CaptureAbort& e) {
-    capture_->flush(e.what_without_backtrace());
+    capture_->flush(e.reason());
   }
 }
 
@@ -424,8 +425,8 @@ void Session::meet_unknown(PyObject* object) {
   // Finalizers are not part of the program.
   for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
     if (a->entered_from_c && a->function != nullptr && !existed(a->function) && !is_young(a->function)) return;
-  refuse(std::string("reads a ") + Py_TYPE(object)->tp_name +
-         " that was there before, found in a way that is not known");
+  refuse(BreakKind::UnguardedState, std::string("reads a ") + Py_TYPE(object)->tp_name +
+                                        " that was there before, found in a way that is not known");
 }
 
 // Reads from an object of the call, whose class may be older.
@@ -459,7 +460,7 @@ bool Session::looks_into_opaque(const CressetAttributeRead& read) {
   if (opaque_.empty() || !is_opaque(read.owner) || read.place == CRESSET_AT_TYPE || read.place == CRESSET_AT_PYTHON)
     return false;
   if (read.value != nullptr && !read.asked) return true;
-  refuse(std::string("asks for an attribute of a ") + Py_TYPE(read.owner)->tp_name);
+  refuse(BreakKind::UnguardedState, std::string("asks for an attribute of a ") + Py_TYPE(read.owner)->tp_name);
   return false;
 }
 

@@ -45,7 +45,8 @@ CressetAction Session::look_at_text(CressetActivation* activation, const Cresset
 // Performs the operation in progress in C with the plain values of symbolic strings.
 CressetAction Session::look_in_progress(CressetActivation* activation, bool of_float, PyObject** result) {
   Operation operation = in_progress_.kept();
-  if (of_float && !capture_->symbolic_numbers) capture_->flush("a look at the text of a float");
+  if (of_float && !capture_->symbolic_numbers)
+    capture_->flush({BreakKind::SymbolicNumber, "a look at the text of a float"});
   for (PyRef& operand : operation.operands) operand = without_symbols(operand);
   PyRef value = perform(operation);
   in_progress_.end();

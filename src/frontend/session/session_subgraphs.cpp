@@ -54,7 +54,8 @@ bool is_number(PyObject* object) { return is_symbolic_number(object) || is_const
 
 void Session::begin_part(PyObject* roots) {
   outer_.emplace_back();
-  if (!Reach(*this, outer_.back()).from(roots)) capture_->fail_part("too many objects can be reached from it");
+  if (!Reach(*this, outer_.back()).from(roots))
+    capture_->fail_part({BreakKind::Limits, "too many objects can be reached from it"});
 }
 
 void Session::run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen) {
@@ -143,8 +144,9 @@ void Session::check_changed_back(RecordRun& seen) {
   for (const RecordRun::Change& change : seen.changes) {
     if (value_now(change.owner.get(), change.name.get()).get() == change.before.get()) continue;
     std::swap(seen.calls[change.call], seen.calls.back());
-    capture_->fail_part(std::string("it leaves an object changed (") + Py_TYPE(change.owner.get())->tp_name + "." +
-                        utf8(change.name.get()) + ")");
+    capture_->fail_part({BreakKind::SideEffect, std::string("it leaves an object changed (") +
+                                                    Py_TYPE(change.owner.get())->tp_name + "." +
+                                                    utf8(change.name.get()) + ")"});
     return;
   }
 }
@@ -160,7 +162,7 @@ bool Session::is_outer(PyObject* object) const {
 void Session::fail_part(const char* what) {
   if (record_run_ != nullptr) record_run_->failed = true;
   capture_->set_location();
-  capture_->fail_part(capture_->located(what));
+  capture_->fail_part(capture_->located({BreakKind::SideEffect, what}));
   PyErr_SetString(PyExc_RuntimeError, what);
   throw PythonError{};
 }

@@ -37,9 +37,10 @@ PyObject* function_of(PyObject* callable) {
 
 // The mode of a function. Marks are stored here and not on the function, which may belong to torch or to the user.
 struct Mark {
-  PyRef function;  // weak
-  PyRef code;      // a function with other code counts as another function
-  PyRef why;       // None: run in CPython; a str: the reason for disabling
+  PyRef function;                                   // weak
+  PyRef code;                                       // a function with other code counts as another function
+  PyRef why;                                        // None: run in CPython; a str: the reason for disabling
+  BreakKind kind = BreakKind::UntraceableFunction;  // of the reason
 };
 
 // Under the GIL. The key is the function's address, which may be reused.
@@ -77,13 +78,13 @@ void meet(PyObject* function) {
   checked(PyObject_CallNoArgs(marks.get()));
 }
 
-// None, or the reason for disabling; nullptr without a mark. Borrowed.
-PyObject* own_mark(PyObject* function) {
+// nullptr without a mark.
+const Mark* own_mark(PyObject* function) {
   const auto found = marks().find(function);
   if (found == marks().end()) return nullptr;
   const Mark& mark = found->second;
   if (PyWeakref_GetObject(mark.function.get()) != function) return nullptr;
-  return mark.code.get() == PyFunction_GET_CODE(function) ? mark.why.get() : nullptr;
+  return mark.code.get() == PyFunction_GET_CODE(function) ? &mark : nullptr;
 }
 
 // torch's own mark, in the function's __dict__.
@@ -104,29 +105,33 @@ bool is_method_of_optimizers(PyObject* function) {
 CallMode call_mode(PyObject* callable) {
   PyObject* function = function_of(callable);
   if (PyFunction_Check(function)) meet(function);
-  if (PyObject* why = own_mark(function)) return why == Py_None ? CallMode::Native : CallMode::Disabled;
+  if (const Mark* const mark = own_mark(function))
+    return mark->why.get() == Py_None ? CallMode::Native : CallMode::Disabled;
   const bool marked = is_disabled_by_torch(function) && !is_method_of_optimizers(function);
   return marked ? CallMode::Disabled : CallMode::Evaluated;
 }
 
-std::string why_disabled(PyObject* callable) {
-  PyObject* why = own_mark(function_of(callable));
-  const char* utf8 = why != nullptr && PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : nullptr;
-  return utf8 != nullptr ? utf8 : "a call of " + describe_callable(callable) + ", which is kept from being compiled";
+BreakReason why_disabled(PyObject* callable) {
+  const Mark* const mark = own_mark(function_of(callable));
+  const char* const utf8 =
+      mark != nullptr && PyUnicode_Check(mark->why.get()) ? PyUnicode_AsUTF8(mark->why.get()) : nullptr;
+  if (utf8 != nullptr) return {mark->kind, utf8};
+  return {BreakKind::UserRequest, "a call of " + describe_callable(callable) + ", which is kept from being compiled"};
 }
 
 bool is_allowed(PyObject* callable) { return allowed().count(callable) != 0; }
 
-void mark_function(PyObject* function, PyObject* why) {
+void mark_function(PyObject* function, PyObject* why, const char* kind) {
   Mark made{checked(PyWeakref_NewRef(function, nullptr)), PyRef::borrow(PyFunction_GET_CODE(function)),
             PyRef::borrow(why)};
+  if (kind != nullptr) made.kind = kind_named(kind).value_or(made.kind);
   forget_marks_of_gone();
   const Mark before = std::exchange(marks()[function], std::move(made));
 }
 
 PyObject* mark_of(PyObject*, PyObject* function) {
-  PyObject* const why = own_mark(function);
-  return why != nullptr ? PyTuple_Pack(1, why) : Py_NewRef(Py_None);
+  const Mark* const mark = own_mark(function);
+  return mark != nullptr ? PyTuple_Pack(1, mark->why.get()) : Py_NewRef(Py_None);
 }
 
 PyObject* mark_when_met(PyObject*, PyObject* args) {

@@ -5,7 +5,8 @@
 #include <Python.h>
 
 #include <cstdint>
-#include <string>
+
+#include "base/break_reason.h"
 
 namespace cresset::frontend {
 
@@ -17,13 +18,14 @@ enum class CallMode : uint8_t {
 };
 CallMode call_mode(PyObject* callable);
 // The user's reason for disabling the function.
-std::string why_disabled(PyObject* callable);
+BreakReason why_disabled(PyObject* callable);
 
 // Whether the user declared the C function pure: it reads only its arguments and has no side effect.
 bool is_allowed(PyObject* callable);
 
-// Sets the mode of a function. why: None, to run it in CPython; a str, the reason for disabling. Throws PythonError.
-void mark_function(PyObject* function, PyObject* why);
+// Sets the mode of a function. why: None, to run it in CPython; a str, the reason for disabling. kind: the kind of the
+// reason, by its name; may be null. Throws PythonError.
+void mark_function(PyObject* function, PyObject* why, const char* kind);
 
 // Module functions: _mark_of(function): (None,) or (why,) of a marked function, else None. _mark_when_met(name, marks):
 // `marks` is called before the first function of the module is. allow(function): the C function is pure.

@@ -94,7 +94,7 @@ PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& ru
   PyRef value = run();
   if (value || !lacks_plain_sizes()) return value;
   PyErr_Clear();
-  capture.flush("an operator that asks for plain sizes inside of a transform");
+  capture.flush({BreakKind::AutogradFeature, "an operator that asks for plain sizes inside of a transform"});
   return run_plainly();
 }
 

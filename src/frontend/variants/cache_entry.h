@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/break_reason.h"
 #include "bridge/guarded_program/entry_cache.h"
 #include "bridge/guarded_program/guarded_program.h"
 #include "frontend/feedback/thresholds.h"
@@ -28,7 +29,7 @@ struct Break {
   Operation operation;  // its operands are created by `operands`
   std::vector<Recipe> operands;
   std::vector<PyRef> constants;  // objects which were the same at every call when the segment began
-  std::string why;               // the reason and the source line
+  BreakReason why;               // with the source line
 };
 
 // A place in the tuples from which frames are built.
@@ -61,7 +62,7 @@ struct Variant {
   uint32_t shared_slots = 0;
   sym::SizeProgram numbers;
   size_t symbol_count = 0;
-  std::string eager_reason;
+  BreakReason eager_reason;
   bool wants_gradients = false;  // it runs eagerly because tensors among the arguments require gradients
   uint64_t used = 0;             // of bridge::EntryCache
   uint64_t loops_of = 0;      // not 0: it holds each round of a loop over sizes, of tensors of these dtypes and ranks
@@ -72,8 +73,6 @@ struct Variant {
 
   int visit(visitproc visit, void* arg) const;
 };
-// A reason for eager mode.
-inline constexpr const char* kGradientsAreWanted = "gradients are wanted";
 using Variants = bridge::EntryCache<Variant>;
 
 // Inputs which differed between calls (automatic_dynamic.h).

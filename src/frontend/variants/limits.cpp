@@ -38,20 +38,31 @@ PyObject* instance_among(const ArgSpec& frames) {
   return nullptr;
 }
 
-const char* remedy(const std::string& guard) {
-  const auto has = [&](const char* part) { return guard.find(part) != std::string::npos; };
-  if (has("size(") || has("expected sizes") || has("stride(") || has("dimension"))
-    return "let the size vary: drop dynamic=False, or cresset.mark_dynamic(tensor, dim), and look for code that needs "
-           "its "
-           "exact value (CRESSET_LOG=guards)";
-  if (has("args[") || has("kwargs[")) return "pass what varies as a tensor, or call a function compiled for each value";
-  if (has("grad mode") || has("autocast") || has("inference")) return "call it in one mode of torch's";
+const char* remedy(GuardKind kind) {
+  switch (kind) {
+    case GuardKind::Size:
+      return "let the size vary: drop dynamic=False, or cresset.mark_dynamic(tensor, dim), and look for code that "
+             "needs its exact value (CRESSET_LOG=guards)";
+    case GuardKind::Argument:
+    case GuardKind::Tensor:
+    case GuardKind::Number:
+      return "pass what varies as a tensor, or call a function compiled for each value";
+    case GuardKind::Modes:
+      return "call it in one mode of torch's";
+    case GuardKind::State:
+      break;
+  }
   return "keep state that changes from call to call out of compiled code (cresset.disable), hold it in a tensor, or "
-         "drop "
-         "the guard with options={'guard_filter': ...} where it does not matter";
+         "drop the guard with options={'guard_filter': ...} where it does not matter";
 }
 
 }  // namespace
+
+void Misses::note(const GuardFailure& why) {
+  Count& count = counts_[guard_of(why.text)];
+  ++count.times;
+  count.kind = why.kind;
+}
 
 std::string Misses::guard_of(const std::string& why) {
   static constexpr std::string_view kExpected = ": expected ";
@@ -64,22 +75,22 @@ std::string Misses::guard_of(const std::string& why) {
 
 std::string Misses::worst() const {
   const auto most = std::max_element(counts_.begin(), counts_.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+                                     [](const auto& a, const auto& b) { return a.second.times < b.second.times; });
   if (most == counts_.end()) return "No guard failed.";
-  return "The guard that fails most: " + most->first + " (" + std::to_string(most->second) +
-         " times). Remedy: " + remedy(most->first) + ".";
+  return "The guard that fails most: " + most->first + " (" + std::to_string(most->second.times) +
+         " times). Remedy: " + remedy(most->second.kind) + ".";
 }
 
 bool drop_least_used(Variants& variants, const Variant& added, int64_t limit) {
   return variants.drop_least_used(added, limit, limit * kInstances, instance_of);
 }
 
-void warn_in_vain(const std::string& name, const std::string& why) {
-  live_totals().break_reasons.push_back(name + ": nothing came of its captures: " + why);
+void warn_in_vain(const std::string& name, const BreakReason& why) {
+  note_reason(name, {BreakKind::Limits, "nothing came of its captures: " + why.text()});
   PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                    "cresset: %s: nothing came of its last captures: %s. Calls that no variant serves run eagerly from "
                    "now on, and one of them is captured now and then.",
-                   name.c_str(), why.empty() ? "the calls raised" : why.c_str());
+                   name.c_str(), why.empty() ? "the calls raised" : why.text().c_str());
   PyErr_Clear();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/guard_failure.h"
 #include "frontend/variants/cache_entry.h"
 
 namespace cresset::frontend {
@@ -12,14 +13,18 @@ namespace cresset::frontend {
 // Counts the guards which made calls miss all cache entries.
 class Misses {
  public:
-  void note(const std::string& why) { ++counts_[guard_of(why)]; }
+  void note(const GuardFailure& why);
   // The guard which failed most often, its count, and a remedy.
   std::string worst() const;
   void clear() { counts_.clear(); }
 
  private:
   static std::string guard_of(const std::string& why);  // without the values, which differ from call to call
-  std::unordered_map<std::string, int64_t> counts_;
+  struct Count {
+    int64_t times = 0;
+    GuardKind kind = GuardKind::State;
+  };
+  std::unordered_map<std::string, Count> counts_;
 };
 
 // Drops the least recently used entry when more than `limit` entries exist for a module or object, or more than
@@ -33,7 +38,7 @@ bool drop_least_used(Variants& variants, const Variant& added, int64_t limit);
 bool has_room(const Point& point, const ArgSpec& frames, int64_t limit);
 
 // Warns once per function that its captures produced no compiled code.
-void warn_in_vain(const std::string& name, const std::string& why);
+void warn_in_vain(const std::string& name, const BreakReason& why);
 
 // Warns once per resume point that its calls continue in CPython.
 void warn_too_many_successors(Point& point, int64_t limit);
