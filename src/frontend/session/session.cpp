@@ -293,51 +293,96 @@ void Session::make_own(PyObject* display) {
   argument_paths_.erase(display);
 }
 
-// p.grad = None, or del p.grad, for a tensor in state: an ordinary side effect.
-bool Session::drops_gradient(PyObject* owner, PyObject* name, PyObject* value) const {
-  return (value == nullptr || value == Py_None) && is_tensor(owner) && std::string_view(utf8(name)) == "grad" &&
-         existed(owner) && argument_tensors_.count(owner) == 0 && is_plain_tensor(owner);
-}
+// The rules of writes. A rule notes the write, or says whether the operation runs between two segments.
+struct Session::WriteRules {
+  using Action = std::optional<bool>;
+
+  Session& session;
+  const CressetWrite& write;
+  const bool is_attribute = write.kind == CRESSET_WRITE_ATTRIBUTE, is_item = write.kind == CRESSET_WRITE_ITEM;
+  const bool stores_item = is_item && write.value != nullptr;
+
+  Action display() const {
+    if (write.kind != CRESSET_WRITE_DISPLAY) return {};
+    return session.make_own(write.owner), false;
+  }
+
+  Action watched_life() const {
+    if (!session.outer_.empty()) session.no_write_in_part(write);
+    if (!session.may_end_a_life(write)) return {};
+    session.refuse(BreakKind::ObjectLifetime, kWatchesDeaths);
+    return session.capture_->flush({BreakKind::ObjectLifetime, kWatchesDeaths}), false;
+  }
+
+  Action opaque_container() const {
+    if (stores_item && session.existed(write.owner) && is_foreign(write.owner)) return true;
+    return session.arrays_.knows(write.owner) ? Action(session.writes_to_array(write)) : std::nullopt;
+  }
+
+  // tensor[array, 0] = value
+  Action item_of_tensor() const {
+    if (!stores_item) return {};
+    if (is_first_tangent(write.owner, write.value))
+      session.capture_->flush({BreakKind::AutogradFeature, "a tangent of a view"});
+    if (!is_tensor(write.owner)) return {};
+    for (PyObject* part : {write.key, write.value})
+      if (session.is_opaque(part) || session.holds_foreign(part)) return true;
+    return {};
+  }
+
+  Action item() const {
+    session.had_key_ = is_item && PyDict_CheckExact(write.owner) && PyUnicode_CheckExact(write.key) &&
+                       PyDict_Contains(write.owner, write.key) == 1;
+    if (is_item && is_symbolic_number(write.owner)) return no_items_of(write.owner, write.key, write.value), false;
+    if (is_item && PyDict_Check(write.owner)) {
+      session.note_key(write.owner, write.key, true);
+      // it may be compared with the keys
+      if (session.existed(write.owner) && !is_constant_value(write.key)) session.learn_keys(write.owner);
+    }
+    if (!is_item && write.kind != CRESSET_WRITE_IN_PLACE) return {};
+    return session.will_write(write.owner), false;
+  }
+
+  Action attribute() const {
+    if (!is_attribute) return false;
+    if (is_symbolic_number(write.owner)) return no_attributes_of(write.owner, write.key), false;
+    if (PyType_Check(write.owner)) session.will_write_class((PyTypeObject*)write.owner);
+    if (write.value != nullptr && session.is_opaque(write.owner)) return true;
+    return is_tensor(write.owner) ? std::nullopt : Action(false);
+  }
+
+  Action attribute_of_tensor() const {
+    const std::string_view name = utf8(write.key);
+    if (name != "data" && is_own_tensor(write.owner)) return false;
+    if (drops_gradient(session, write.owner, name, write.value)) return false;
+    if (name != "data" && name != "grad" && name != "requires_grad" && !is_plain_argument()) return false;
+    if (write.value != nullptr) return true;
+    session.capture_->flush({BreakKind::SideEffect, "an assignment to the ." + std::string(name) + " of a tensor"});
+    return false;
+  }
+
+  // p.grad = None, or del p.grad, for a tensor in state: an ordinary side effect.
+  static bool drops_gradient(const Session& session, PyObject* owner, std::string_view name, PyObject* value) {
+    return (value == nullptr || value == Py_None) && name == "grad" && is_tensor(owner) && session.existed(owner) &&
+           session.argument_tensors_.count(owner) == 0 && is_plain_tensor(owner);
+  }
+
+ private:
+  bool is_plain_argument() const {
+    if (session.argument_tensors_.count(write.owner) == 0) return false;
+    return is_plain_tensor(write.owner) ||
+           (has_plain_attributes(Py_TYPE(write.owner)) && _PyType_Lookup(Py_TYPE(write.owner), write.key) == nullptr);
+  }
+};
 
 bool Session::before_write(const CressetWrite& write) {
   if (asked_in_ == cresset_eval_current()) asked_in_ = nullptr;
-  if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner), false;
-  if (!outer_.empty()) no_write_in_part(write);
-  if (may_end_a_life(write))
-    return refuse(BreakKind::ObjectLifetime, kWatchesDeaths),
-           capture_->flush({BreakKind::ObjectLifetime, kWatchesDeaths}), false;
-  if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && existed(write.owner) && is_foreign(write.owner))
-    return true;
-  if (arrays_.knows(write.owner)) return writes_to_array(write);
-  if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_first_tangent(write.owner, write.value))
-    capture_->flush({BreakKind::AutogradFeature, "a tangent of a view"});
-  if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_tensor(write.owner))  // tensor[array, 0] = value
-    for (PyObject* part : {write.key, write.value})
-      if (is_opaque(part) || holds_foreign(part)) return true;
-  had_key_ = write.kind == CRESSET_WRITE_ITEM && PyDict_CheckExact(write.owner) && PyUnicode_CheckExact(write.key) &&
-             PyDict_Contains(write.owner, write.key) == 1;
-  if (write.kind == CRESSET_WRITE_ITEM && is_symbolic_number(write.owner))
-    return no_items_of(write.owner, write.key, write.value), false;
-  if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner)) {
-    note_key(write.owner, write.key, true);
-    // it may be compared with the keys
-    if (existed(write.owner) && !is_constant_value(write.key)) learn_keys(write.owner);
-  }
-  if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
-  if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))
-    return no_attributes_of(write.owner, write.key), false;
-  if (write.kind == CRESSET_WRITE_ATTRIBUTE && PyType_Check(write.owner)) will_write_class((PyTypeObject*)write.owner);
-  if (write.kind == CRESSET_WRITE_ATTRIBUTE && write.value != nullptr && is_opaque(write.owner)) return true;
-  if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return false;
-  const std::string_view name = utf8(write.key);
-  if (name != "data" && is_own_tensor(write.owner)) return false;
-  if (drops_gradient(write.owner, write.key, write.value)) return false;
-  const bool is_plain = is_plain_tensor(write.owner) || (has_plain_attributes(Py_TYPE(write.owner)) &&
-                                                         _PyType_Lookup(Py_TYPE(write.owner), write.key) == nullptr);
-  const bool of_this_call = argument_tensors_.count(write.owner) != 0 && is_plain;
-  if (name != "data" && name != "grad" && name != "requires_grad" && !of_this_call) return false;
-  if (write.value != nullptr) return true;
-  capture_->flush({BreakKind::SideEffect, "an assignment to the ." + std::string(name) + " of a tensor"});
+  static constexpr WriteRules::Action (WriteRules::* kRules[])() const = {
+      &WriteRules::display, &WriteRules::watched_life, &WriteRules::opaque_container,   &WriteRules::item_of_tensor,
+      &WriteRules::item,    &WriteRules::attribute,    &WriteRules::attribute_of_tensor};
+  const WriteRules rules{*this, write};
+  for (const auto rule : kRules)
+    if (const WriteRules::Action action = (rules.*rule)()) return *action;
   return false;
 }
 
@@ -389,7 +434,7 @@ void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   // A tensor in state is the same at each call, so its attributes are ordinary side effects.
   const bool in_state = existed(owner) && argument_tensors_.count(owner) == 0 && instance_dict(owner) != nullptr;
   const bool own_way = is_tensor(owner) && (!in_state || _PyType_Lookup(Py_TYPE(owner), name) != nullptr);
-  if (own_way && !drops_gradient(owner, name, value))
+  if (own_way && !WriteRules::drops_gradient(*this, owner, utf8(name), value))
     return refuse(BreakKind::SideEffect, std::string("sets attribute ") + utf8(name) + " of a tensor");
   if (!existed(owner)) {
     if (value != nullptr && existed(value) && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0)

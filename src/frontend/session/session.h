@@ -152,6 +152,7 @@ class Session {
   struct KnownCallRules;  // session_calls.cpp
   struct CallQuestions;
   struct NumberRules;  // session_numbers.cpp
+  struct WriteRules;   // session.cpp
   // Machinery: code of symbolic numbers, run in CPython. Replacement: code of cresset._capture_patches, which sees
   // symbolic numbers as they are. LoggerQuestion: Logger.isEnabledFor.
   enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion, NestedTensors };
@@ -290,7 +291,6 @@ class Session {
   bool looks_into_opaque(const CressetAttributeRead& read);  // reads its own state and not its class
   bool before_write(const CressetWrite& write);              // whether the write is to run as a call
   void after_write(const CressetWrite& write);
-  bool drops_gradient(PyObject* owner, PyObject* name, PyObject* value) const;
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
   void no_effects_again(PyObject* callable);
   void will_set_attribute(const CCall& what, const CressetCall& call);
