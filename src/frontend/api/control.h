@@ -1,5 +1,5 @@
 // Instructions of a program to the compiler during capture: the functions behind `cresset.disable`, `graph_break`,
-// `comptime` and related functions (python/cresset/_control.py).
+// `comptime` and related functions (python/cresset/_api/control.py).
 #pragma once
 
 #include <Python.h>

@@ -5,14 +5,14 @@ namespace cresset::frontend::python_names {
 
 inline constexpr const char* kPackage = "cresset";
 inline constexpr const char* kBinding = "cresset._C";
-inline constexpr const char* kApi = "cresset._api";
-inline constexpr const char* kAutograd = "cresset._autograd";
-inline constexpr const char* kCached = "cresset._cached";
-inline constexpr const char* kCapturePatches = "cresset._capture_patches";
-inline constexpr const char* kOutside = "cresset._capture_patches.outside";
-inline constexpr const char* kRanges = "cresset._capture_patches.ranges";
-inline constexpr const char* kEquivalents = "cresset._equivalents";
+inline constexpr const char* kApi = "cresset._api.compile";
+inline constexpr const char* kAutograd = "cresset._polyfills.autograd";
+inline constexpr const char* kCached = "cresset._polyfills.functools";
+inline constexpr const char* kCapturePatches = "cresset._substitutes";
+inline constexpr const char* kOutside = "cresset._substitutes.graph_breaks";
+inline constexpr const char* kRanges = "cresset._substitutes.ranges";
+inline constexpr const char* kEquivalents = "cresset._polyfills.builtins";
 inline constexpr const char* kGenuine = "cresset._genuine";
-inline constexpr const char* kLoops = "cresset._loops";
+inline constexpr const char* kLoops = "cresset._polyfills.itertools";
 
 }  // namespace cresset::frontend::python_names

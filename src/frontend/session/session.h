@@ -153,7 +153,7 @@ class Session {
   struct CallQuestions;
   struct NumberRules;  // session_numbers.cpp
   struct WriteRules;   // session.cpp
-  // Machinery: code of symbolic numbers, run in CPython. Replacement: code of cresset._capture_patches, which sees
+  // Machinery: code of symbolic numbers, run in CPython. Replacement: code of cresset._substitutes, which sees
   // symbolic numbers as they are. LoggerQuestion: Logger.isEnabledFor.
   enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion, NestedTensors };
   CodeRole role_of(PyCodeObject* code);

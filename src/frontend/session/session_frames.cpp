@@ -60,8 +60,8 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
   if (is_logger_question(code)) role = CodeRole::LoggerQuestion;
   if (is_of_nested_tensors(code)) role = CodeRole::NestedTensors;
   const std::string_view ours = path_in_cresset(code->co_filename);
-  if (ours.starts_with("_capture_patches/") || ours.starts_with("_forms/")) role = CodeRole::Replacement;
-  if (ours == "_capture_patches/numpy_integers.py" || ours == "_numbers.py") role = CodeRole::Machinery;
+  if (ours.starts_with("_substitutes/") || ours.starts_with("_decompositions/")) role = CodeRole::Replacement;
+  if (ours == "_substitutes/sym_numpy_int.py" || ours == "_numbers.py") role = CodeRole::Machinery;
   return roles_[code] = role;
 }
 

@@ -1,5 +1,5 @@
 // Operators between symbolic ints and plain ints, without a Python frame. Programs which read sizes execute hundreds of
-// them. All other operators of symbolic numbers are Python code (cresset._capture_patches).
+// them. All other operators of symbolic numbers are Python code (cresset._substitutes).
 #pragma once
 
 #include "frontend/cpython/py_ref.h"

@@ -1,5 +1,5 @@
 // Polyfills: Python functions which the evaluator enters in place of builtins which call back into the program
-// (python/cresset/_equivalents.py). A graph break inside a C function cannot be resumed; a Python frame can.
+// (python/cresset/_polyfills/builtins.py). A graph break inside a C function cannot be resumed; a Python frame can.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ PyObject* source_of_script(PyObject* callable);
 void presume_varying(std::unordered_set<std::string> sources);
 
 // For a call of a torch function with symbolic numbers which its C code does not accept: a decomposition into operators
-// which accept symbols (python/cresset/_forms), with the same arguments. Empty for other calls.
+// which accept symbols (python/cresset/_decompositions), with the same arguments. Empty for other calls.
 PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& call);
 
 // Whether the code is of the function's decomposition, or of a function inside of it. There the function itself is

@@ -6,7 +6,7 @@
 namespace cresset::frontend {
 
 // `is_numpy_int`: a symbolic int which appears as numpy.int64 to the program
-// (cresset/_capture_patches/numpy_integers.py). `numpy_int_of` converts a symbolic or plain int; `int_of_numpy`
+// (cresset/_substitutes/sym_numpy_int.py). `numpy_int_of` converts a symbolic or plain int; `int_of_numpy`
 // converts back.
 bool is_numpy_int(PyObject* number);
 PyRef numpy_int_of(PyObject* number);

@@ -62,7 +62,7 @@ bool is_dict_object(PyObject* object) {
 }
 bool is_list_object(PyObject* object) { return PyList_Check(object) && extends(Py_TYPE(object), &PyList_Type); }
 
-// Whether the class belongs to cresset._capture_patches.ranges.
+// Whether the class belongs to cresset._substitutes.ranges.
 bool is_ours(PyObject* object) {
   PyObject* const module = PyDict_GetItemString(type_dict(Py_TYPE(object)), "__module__");
   return module != nullptr && PyUnicode_Check(module) &&

@@ -4,7 +4,7 @@ import builtins
 import functools
 
 from .. import _C
-from .._control import _natively
+from .._api.control import _natively
 from .._genuine import Missing, attribute, capability, own, torch
 from .._numbers import INTS, NUMBERS, SYMBOLS, SYMBOOLS, SYMINTS
 

@@ -7,7 +7,7 @@ import sys
 
 from .. import _C
 from .._numbers import SYMBOOLS, SYMINTS, SymInt
-from .integers import RELATIONS, is_numpy_int64
+from .sym_int import RELATIONS, is_numpy_int64
 
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 

@@ -10,9 +10,9 @@ import weakref
 
 import torch
 
-from . import _C
-from ._control import is_disabled
-from ._module import compile_module
+from .. import _C
+from .control import is_disabled
+from .module import compile_module
 
 
 class CaptureError(RuntimeError):

@@ -12,8 +12,8 @@ import torch
 import torch.utils.checkpoint as checkpoints
 import torch.utils.hooks
 
-from . import _C
-from ._genuine import Missing, attribute, capability, module, own
+from .. import _C
+from .._genuine import Missing, attribute, capability, module, own
 
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 

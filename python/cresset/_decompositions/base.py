@@ -19,7 +19,7 @@ __builtins__ = _C._builtins  # of this module: the user may have replaced builti
 def form(*functions, always=False, varied=False):
     """A decorator for the decomposition of these functions, with their parameters and parameter names.
 
-    always: also used for plain numbers, because the C code reads sizes of the tensors; or a constant of _forms. varied:
+    always: also used for plain numbers, because the C code reads sizes of the tensors; or a constant of the package. varied:
     an int argument of the compiled function is specialized until it has varied between calls, because code for a fixed
     number is faster.
     """

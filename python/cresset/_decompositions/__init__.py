@@ -18,7 +18,7 @@ OF_FACTORS = 3
 OF_SYMBOLS_OR_FACTORS = 4
 
 _OF_SYMBOLS = {
-    "draws": """dropout feature_dropout alpha_dropout feature_alpha_dropout dropout_ Tensor.bernoulli_ bernoulli
+    "random": """dropout feature_dropout alpha_dropout feature_alpha_dropout dropout_ Tensor.bernoulli_ bernoulli
         Tensor.bernoulli Tensor.normal_ Tensor.uniform_ Tensor.exponential_ Tensor.log_normal_ Tensor.cauchy_
         Tensor.geometric_ normal _C._nn.scaled_dot_product_attention""",
     "losses": """_C._nn.huber_loss _C._nn.smooth_l1_loss margin_ranking_loss hinge_embedding_loss
@@ -26,15 +26,15 @@ _OF_SYMBOLS = {
         _C._nn.cross_entropy_loss""",
     "norms": """layer_norm rms_norm group_norm batch_norm instance_norm linalg.vector_norm dist Tensor.dist
         pairwise_distance pdist cosine_similarity renorm Tensor.renorm""",
-    "numbers": """fmod Tensor.fmod xlogy special.xlogy Tensor.xlogy special.xlog1py copysign Tensor.copysign
+    "scalar_arguments": """fmod Tensor.fmod xlogy special.xlogy Tensor.xlogy special.xlog1py copysign Tensor.copysign
         float_power Tensor.float_power Tensor.pow_ celu _C._nn.softshrink logit Tensor.logit special.logit nan_to_num
         Tensor.nan_to_num isclose Tensor.isclose rsub index_fill Tensor.index_fill Tensor.index_fill_ scatter
         Tensor.scatter Tensor.scatter_""",
-    "places": """diagonal Tensor.diagonal diag_embed Tensor.diag_embed diag Tensor.diag diagflat Tensor.diagflat
+    "indexing": """diagonal Tensor.diagonal diag_embed Tensor.diag_embed diag Tensor.diag diagflat Tensor.diagflat
         tril_indices triu_indices hann_window hamming_window blackman_window bartlett_window kaiser_window fft.fftfreq
         fft.rfftfreq logspace diagonal_scatter Tensor.diagonal_scatter round Tensor.round rot90 Tensor.rot90
         _C._VariableFunctions.stft _C._infer_size""",
-    "ranges": """arange _C._nn.upsample_nearest1d _C._nn._upsample_nearest_exact1d _C._nn.upsample_nearest2d
+    "arange_and_resize": """arange _C._nn.upsample_nearest1d _C._nn._upsample_nearest_exact1d _C._nn.upsample_nearest2d
         _C._nn._upsample_nearest_exact2d _C._nn.upsample_nearest3d _C._nn._upsample_nearest_exact3d
         _C._nn.upsample_linear1d _C._nn.upsample_bilinear2d _C._nn.upsample_trilinear3d _C._nn.upsample_bicubic2d""",
     "special": """polygamma special.polygamma Tensor.polygamma mvlgamma Tensor.mvlgamma special.multigammaln
@@ -42,30 +42,30 @@ _OF_SYMBOLS = {
         math.copysign math.isclose math.comb builtins.divmod builtins.pow""",
     "statistics": """histc Tensor.histc cov Tensor.cov var Tensor.var std Tensor.std var_mean std_mean trapezoid trapz
         cumulative_trapezoid hsplit Tensor.hsplit vsplit Tensor.vsplit dsplit Tensor.dsplit""",
-    "windows": """avg_pool1d _C._nn.avg_pool2d _C._nn.avg_pool3d max_pool1d_with_indices max_pool1d
+    "pooling": """avg_pool1d _C._nn.avg_pool2d _C._nn.avg_pool3d max_pool1d_with_indices max_pool1d
         _C._nn.max_pool2d_with_indices max_pool2d _C._nn.max_pool3d_with_indices max_pool3d adaptive_avg_pool1d
         adaptive_max_pool1d _C._nn.adaptive_max_pool2d _C._nn.adaptive_max_pool3d Tensor.unfold _C._nn.im2col
         _C._nn.col2im pixel_shuffle pixel_unshuffle""",
 }
 _ALWAYS = {
     "norms": "_C._VariableFunctions.cdist",
-    "numbers": "rrelu",
-    "places": """combinations vander _C._VariableFunctions.block_diag repeat_interleave Tensor.repeat_interleave
+    "scalar_arguments": "rrelu",
+    "indexing": """combinations vander _C._VariableFunctions.block_diag repeat_interleave Tensor.repeat_interleave
         _C._nn.pad_sequence""",
-    "products": "linalg.multi_dot _C._VariableFunctions.chain_matmul",
+    "matmul": "linalg.multi_dot _C._VariableFunctions.chain_matmul",
     "signals": "istft",
     "statistics": """quantile Tensor.quantile nanquantile Tensor.nanquantile diff Tensor.diff gradient tensor_split
         Tensor.tensor_split""",
 }
 _WITH_FACTORS_OR_SYMBOLS = {
-    "numbers": """addmm Tensor.addmm Tensor.addmm_ addmv Tensor.addmv Tensor.addmv_ addr Tensor.addr Tensor.addr_ baddbmm
+    "scalar_arguments": """addmm Tensor.addmm Tensor.addmm_ addmv Tensor.addmv Tensor.addmv_ addr Tensor.addr Tensor.addr_ baddbmm
         Tensor.baddbmm Tensor.baddbmm_ addbmm Tensor.addbmm Tensor.addbmm_ index_add Tensor.index_add
         Tensor.index_add_"""
 }
 _OWNERS = {"math": math, "builtins": types.SimpleNamespace(**_C._builtins), "Tensor": torch._C.TensorBase}
-_WITH_DATA = {"numbers": "_C._nn.pad constant_pad_nd"}
+_WITH_DATA = {"scalar_arguments": "_C._nn.pad constant_pad_nd"}
 _WITH_FACTORS = {
-    "factors": """add Tensor.add Tensor.add_ sub Tensor.sub Tensor.sub_ subtract Tensor.subtract Tensor.subtract_ addcmul
+    "scalar_factors": """add Tensor.add Tensor.add_ sub Tensor.sub Tensor.sub_ subtract Tensor.subtract Tensor.subtract_ addcmul
         Tensor.addcmul Tensor.addcmul_ addcdiv Tensor.addcdiv Tensor.addcdiv_"""
 }
 

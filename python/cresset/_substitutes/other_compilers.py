@@ -6,7 +6,7 @@ import importlib
 import torch
 
 from .. import _C
-from .._control import _natively
+from .._api.control import _natively
 from .._genuine import attribute, capability, module, own
 
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins

@@ -67,7 +67,7 @@ def is_numpy_int64(number):
 
 def beside_numpy(name, number, other):
     """The operator on a symbolic int and a `numpy.int64`, where C code executes it."""
-    from .numpy_integers import of_numpy  # a cyclic import otherwise
+    from .sym_numpy_int import of_numpy  # a cyclic import otherwise
 
     return of_numpy(getattr(SymInt, name)(number, int(other)))
 

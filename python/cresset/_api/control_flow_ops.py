@@ -7,7 +7,7 @@ import weakref
 import torch
 import torch._higher_order_ops
 
-from . import _C
+from .. import _C
 
 # A compiled function for each call site with its own branches: call sites never share or exhaust cache entries.
 _places = weakref.WeakKeyDictionary()
@@ -56,7 +56,7 @@ class _Branch:
 
 class _Place:
     def __init__(self, operator, functions):
-        from ._api import compile
+        from .compile import compile
 
         self.branches = [_Branch(function) for function in functions]
         self.compiled = compile(operator, fullgraph=True)

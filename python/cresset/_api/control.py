@@ -8,8 +8,8 @@ import types
 
 import torch
 
-from . import _C
-from ._module import disabled_module
+from .. import _C
+from .module import disabled_module
 
 
 def _natively(function, why_not=None):
@@ -83,7 +83,7 @@ def is_disabled(fn):
 
 def _compiled_callee(function):
     """The compiled form of a callee of a function disabled with ``recursive=False``; None: call the original."""
-    from ._api import compile
+    from .compile import compile
 
     if (function.__module__ or "").partition(".")[0] == "cresset":
         return None

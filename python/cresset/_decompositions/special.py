@@ -3,8 +3,8 @@
 import builtins
 
 from .. import _C
-from .._capture_patches import NumpyInt
 from .._genuine import math, torch
+from .._substitutes import NumpyInt
 from .base import form, hide, is_float, is_symbol
 
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins

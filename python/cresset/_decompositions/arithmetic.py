@@ -1,7 +1,7 @@
 """Operators of symbolic numbers without an expression: on bits, shifts by symbols, remainders of floats.
 
 The result is a derived integer symbol, which each call computes (bridge/symbolic/derived_integers.h). Where this is impossible,
-the numbers are specialized, as in _capture_patches.
+the numbers are specialized, as in _substitutes.
 """
 
 from .. import _C

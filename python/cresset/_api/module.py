@@ -3,7 +3,7 @@
 import copy
 import types
 
-from . import _C
+from .. import _C
 
 
 def _call(self, *args, **kwargs):
@@ -23,7 +23,7 @@ def _rebuild(module, settings):
 
 
 def _register_late(function):
-    from ._api import _register
+    from .compile import _register
 
     return _register(function)
 
@@ -91,7 +91,7 @@ def _call_kept_out(self, *args, **kwargs):
 
 
 def _rebuild_disabled(module, settings):
-    from ._control import disable
+    from .control import disable
 
     return disable(module, **settings)
 

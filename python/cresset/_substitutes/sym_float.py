@@ -6,7 +6,7 @@ import torch
 
 from .. import _C
 from .._numbers import SymFloat
-from .integers import RELATIONS, WITH_REMAINDER, of_value
+from .sym_int import RELATIONS, WITH_REMAINDER, of_value
 
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 

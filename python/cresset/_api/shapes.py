@@ -8,7 +8,7 @@ import types
 import torch
 from torch.utils import _pytree as pytree
 
-from . import _C
+from .. import _C
 
 
 class _Stated:
@@ -39,7 +39,7 @@ def check(condition, message=None):
 
 
 def _compile_apart(function, **settings):
-    from ._api import _check_options
+    from .compile import _check_options
 
     target = function
     if isinstance(target, torch.nn.Module):

@@ -4,7 +4,7 @@ frequencies, sequences of several lengths, broadcast sizes."""
 from .. import _C
 from .._genuine import math, torch
 from .base import form, hide, is_dense, is_float
-from .windows import Windows, apart
+from .pooling import Windows, apart
 
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 

@@ -13,7 +13,7 @@ import types
 import warnings
 import weakref
 
-from . import _C
+from .. import _C
 
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 builtins = types.SimpleNamespace(**_C._builtins)

@@ -8,8 +8,8 @@ import types
 
 from torch.utils import _pytree as pytree
 
-from . import _C
-from ._genuine import attribute, capability, module, own, torch
+from .. import _C
+from .._genuine import attribute, capability, module, own, torch
 
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from . import _C
-from ._genuine import capability, own
+from .. import _C
+from .._genuine import capability, own
 
 _ARGUMENTS_OF_WRAPPERS = (
     "strides storage_offset memory_format dtype layout device pin_memory requires_grad".split()  # noqa: SIM905

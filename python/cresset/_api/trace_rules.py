@@ -11,8 +11,8 @@ import types
 
 import torch
 
-from . import _C
-from ._control import is_disabled
+from .. import _C
+from .control import is_disabled
 
 #: The meanings of the table's words.
 TREATMENTS = {

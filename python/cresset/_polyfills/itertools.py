@@ -7,8 +7,8 @@ too (src/frontend/trace_rules/polyfills.h). The originals report wrong arguments
 
 import itertools
 
-from . import _C
-from ._equivalents import _hide, builtins
+from .. import _C
+from .builtins import _hide, builtins
 
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 

@@ -8,7 +8,7 @@ After two calls with side effects in the code, the graph break comes at once.
 
 import types
 
-from . import _C
+from .. import _C
 
 _Method = types.MethodType
 
