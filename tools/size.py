@@ -1,8 +1,10 @@
 """Prints functions and files which have outgrown their limits. `--check` fails if a hard limit is exceeded.
 
-Limits: functions 40 lines (hard 80), .cpp 500 (hard 800), headers 200 (hard 400). .def files are exempt, and so are
-files with `size: table` in their first ten lines (rule tables). A function whose body is an exhaustive switch has the
-comment `size: switch` on the line before it.
+Limits: functions 40 lines (hard 80), .cpp 500 (hard 800), headers 200 (hard 400). Complexity of a function of the product
+in C++, one more than the number of its decisions (if, for, while, case, catch, &&, ||, ?): 25 (hard 40). Exempt from all
+limits: .def files and files which say `size: table` in their first ten lines (rule tables). A function whose body is one
+exhaustive switch says `size: switch` on the line before it. Functions over the hard limit of complexity are listed in
+tools/complex_functions.txt, which only shrinks.
 """
 
 from __future__ import annotations
@@ -17,6 +19,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FILE_LIMITS = {".cpp": (500, 800), ".c": (500, 800), ".h": (200, 400), ".py": (500, 800)}
 FUNCTION_LIMITS = (40, 80)
+COMPLEXITY_LIMITS = (25, 40)
+KNOWN_COMPLEX = ROOT / "tools/complex_functions.txt"
+# Comments, strings and characters hold no decisions.
+TEXT = re.compile(r'//.*$|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.MULTILINE)
+DECISION = re.compile(r"\b(?:if|for|while|case|catch)\b|&&|\|\||\?")
 # A definition starts in column 0 or inside a class (two spaces), has a parameter list, and is no control statement.
 STARTS = re.compile(
     r"^( {0,2})(?!\s)(?!else\b|namespace\b|struct\b|class\b|enum\b|union\b|extern\b|using\b|#|//|\})[^=;]*\("
@@ -30,9 +37,10 @@ class Finding:
     lines: int
     limit: int
     hard: bool
+    unit: str = "lines"
 
     def __str__(self) -> str:
-        return f"{'HARD ' if self.hard else '     '}{self.lines:5d} lines (limit {self.limit}): {self.where}"
+        return f"{'HARD ' if self.hard else '     '}{self.lines:5d} {self.unit} (limit {self.limit}): {self.where}"
 
 
 def functions(text: str):
@@ -65,6 +73,23 @@ def python_functions(text: str):
             yield node.name, node.lineno, node.end_lineno - node.lineno + 1, ""
 
 
+def known_complex() -> set[str]:
+    lines = KNOWN_COMPLEX.read_text().splitlines() if KNOWN_COMPLEX.exists() else []
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def check_complexity(name: str, text: str) -> list[Finding]:
+    """Functions of a C or C++ file which decide too much."""
+    found, lines, known = [], text.splitlines(), known_complex()
+    soft, hard = COMPLEXITY_LIMITS
+    for function, line, length, before in functions(text):
+        decisions = 1 + len(DECISION.findall(TEXT.sub("", "\n".join(lines[line - 1 : line - 1 + length]))))
+        if decisions > soft and "size: switch" not in before:
+            is_hard = decisions > hard and function not in known
+            found.append(Finding(f"{name}:{line} {function}", decisions, soft, is_hard, "decisions"))
+    return found
+
+
 def check_file(path: Path) -> list[Finding]:
     text = path.read_text()
     name = str(path.relative_to(ROOT))
@@ -78,6 +103,8 @@ def check_file(path: Path) -> list[Finding]:
     for function, line, length, before in (python_functions if path.suffix == ".py" else functions)(text):
         if length > FUNCTION_LIMITS[0] and "size: switch" not in before:
             found.append(Finding(f"{name}:{line} {function}", length, FUNCTION_LIMITS[0], length > FUNCTION_LIMITS[1]))
+    if name.startswith("src/") and path.suffix != ".py":
+        found += check_complexity(name, text)
     return found
 
 

@@ -12,6 +12,7 @@
 #include "bridge/generator_watch.h"
 #include "bridge/predict_sizes.h"
 #include "bridge/python_meta.h"
+#include "bridge/raised_by_data.h"
 #include "bridge/sym_node.h"
 
 namespace cresset::bridge {
@@ -83,7 +84,9 @@ class MetaCall {
   MetaCall(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args)
       : capture_(capture), handle_(checked_operator(op)), args_(args), op_(op) {
     gather();
-    on_meta_ = !must_run(graph::op_name(op)) && !runs_for_sizes(capture_, handle_, args_, device_);
+    const bool runs = must_run(graph::op_name(op)) || (!may_size_by_data(capture_.graph(), op, args_) &&
+                                                       runs_for_sizes(capture_, handle_, args_, device_));
+    on_meta_ = !runs;
     // A matrix of zeros has rank 0, so linear algebra on zeros gives no general result: ones are used.
     const bool of_matrices = graph::op_name(op).starts_with("aten::linalg_") && !must_run(graph::op_name(op));
     on_ones_ = !on_meta_ && (of_matrices || takes_pivots(handle_));

@@ -140,6 +140,14 @@ const DataCheck* data_check(graph::OpId op) {
   return op.index < checks.size() ? checks[op.index] : nullptr;
 }
 
+bool may_size_by_data(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>& args) {
+  const DataCheck* const check = data_check(op);
+  if (check == nullptr || check->by != By::Anything) return false;
+  bool any = false;
+  graph::Graph::for_each_value(args, [&](const ValueId& v) { any = any || is_integral(graph.type(v).dtype); });
+  return any;
+}
+
 static std::vector<IndexBound> bounds_of_list(const graph::Graph& graph, const std::vector<Arg>& args) {
   const auto& sizes = graph.type(std::get<ValueId>(args.at(0))).sizes;
   const auto& indices = std::get<std::vector<OptionalValue>>(args.at(1));

@@ -15,6 +15,9 @@ const DataCheck* data_check(graph::OpId op);  // nullptr: it never raises becaus
 // Whether the operator may raise for these contents. Also true for an operator without cresset's own rules.
 bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
 
+// Whether integers in the operator's tensors may decide its sizes: lengths of sequences, labels.
+bool may_size_by_data(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
+
 // Integers of a tensor and the size which they have to stay below. Negative ones count from the end, or raise.
 struct IndexBound {
   graph::ValueId indices;

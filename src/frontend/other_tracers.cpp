@@ -87,10 +87,11 @@ bool holds_tensor(PyObject* object, int depth) {
                      [&](PyObject* item) { return holds_tensor(item, depth - 1); });
 }
 
-// Whether the file is in a torch folder that contains tracers.
+// Whether the file is in a torch folder that contains tracers. Decorators in `_export/wrappers.py` run in programs
+// which nobody exports.
 bool is_of_tracers(std::string_view file) {
-  for (const std::string_view folder :
-       {"export/", "_export/", "onnx/", "jit/_trace.py", "fx/experimental/proxy_tensor"})
+  for (const std::string_view folder : {"export/", "_export/__init__.py", "_export/converter.py", "onnx/",
+                                        "jit/_trace.py", "fx/experimental/proxy_tensor"})
     if (file.starts_with(folder)) return true;
   return false;
 }

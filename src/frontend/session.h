@@ -147,7 +147,11 @@ class Session {
 
  private:
   friend struct SessionHooks;
-  struct OperatorRules;  // operator_rules.cpp
+  struct OperatorRules;   // operator_rules.cpp
+  struct CallRules;       // call_rules.cpp
+  struct KnownCallRules;  // session_calls.cpp
+  struct CallQuestions;
+  struct NumberRules;  // session_numbers.cpp
   // Machinery: code of symbolic numbers, run in CPython. Replacement: code of cresset._capture_patches, which sees
   // symbolic numbers as they are. LoggerQuestion: Logger.isEnabledFor.
   enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion, NestedTensors };
@@ -256,7 +260,6 @@ class Session {
   void read_super(const CressetAttributeRead& read);
   void read_class(PyTypeObject* type, PyObject* name);
   void note_classes(const CressetCall& call);
-  bool looks_inside(const CressetCall& call) const;
   bool pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator);
   CressetAction call_cached(const CressetActivation& activation, const CressetCall& call, PyObject** result);
   void read_context_variable(PyObject* variable, bool will_change);

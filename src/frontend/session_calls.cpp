@@ -1,4 +1,4 @@
-// Calls of the program: reads and writes by C functions, graph breaks, and special cases.
+// Calls of C functions: reads and writes, graph breaks. The rules for all calls: call_rules.cpp.
 #include <opcode.h>
 
 #include <algorithm>
@@ -56,14 +56,6 @@ static bool looks_at_items_only(PyObject* callable) {
 
 static bool is_call(const CressetActivation& activation) {
   return cresset_is_call(opcode_in_progress(activation)) != 0;
-}
-
-// torch.compile's wrappers install their frame evaluator around calls. It would take the program's frames away from
-// cresset's evaluator. The call is answered with None, the value for no previous evaluator.
-static bool installs_frame_evaluator(PyObject* callable) {
-  if (!is_c_function(callable)) return false;
-  static PyObject* const install = private_attribute("torch._C._dynamo.eval_frame", "set_eval_frame");
-  return callable == install;
 }
 
 // A Python function, which is evaluated unless its call mode says otherwise.
@@ -163,65 +155,97 @@ static bool makes_generator(PyObject* callable) {
   return PyFunction_Check(callable) && (((PyCodeObject*)PyFunction_GET_CODE(callable))->co_flags & kKinds) != 0;
 }
 
-// Whether C code may inspect a closed object, or read attributes without a hook.
-bool Session::looks_inside(const CressetCall& call) const {
-  if (makes_generator(call.callable)) return false;
-  static const struct {
-    PyObject* is_callable = module_attribute("builtins", "callable");
-    PyObject* id = module_attribute("builtins", "id");
-    PyObject* has = module_attribute("builtins", "hasattr");
-    PyObject* get = module_attribute("builtins", "getattr");
-    PyObject* getter = module_attribute("operator", "attrgetter");
-    PyObject* caller = module_attribute("operator", "methodcaller");
-  } known;
-  if ((call.callable == known.has || call.callable == known.get) && call.nargs > 0) {
-    if (is_opaque(call.args[0])) return true;
-    if (call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
-        (is_of_this_call(call.args[0], call.args[1]) || is_data_of_other(call.args[0], call.args[1])))
-      return true;
+namespace {
+
+// Builtins which answer questions about objects, and operators which look attributes up by name.
+struct KnownQuestions {
+  PyObject* is_callable = module_attribute("builtins", "callable");
+  PyObject* id = module_attribute("builtins", "id");
+  PyObject* has = module_attribute("builtins", "hasattr");
+  PyObject* get = module_attribute("builtins", "getattr");
+  PyObject* getter = module_attribute("operator", "attrgetter");
+  PyObject* caller = module_attribute("operator", "methodcaller");
+
+  bool looks_up_by_name(PyObject* object) const {
+    return (PyObject*)Py_TYPE(object) == getter || (PyObject*)Py_TYPE(object) == caller;
   }
-  if (asks_one_question(call.callable) || call.callable == known.is_callable || call.callable == known.id ||
-      call.callable == (PyObject*)&PyType_Type)
-    return false;
-  const auto asks = [](PyObject* object) {
-    return (PyObject*)Py_TYPE(object) == known.getter || (PyObject*)Py_TYPE(object) == known.caller;
-  };
-  const Py_ssize_t count = cresset_count_arguments(&call);
-  const auto any = [&](auto&& is) { return any_among(call.args, call.args + count, is); };
-  if (asks(call.callable)) return any([&](PyObject* o) { return existed(o) && !is_plain_tensor(o); });
-  // Most arguments contain no objects and are not closed.
-  const auto is_plain = [](PyObject* o) {
-    return is_plain_tensor(o) || PyLong_CheckExact(o) || PyUnicode_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
-           PyFloat_CheckExact(o) || Py_IS_TYPE(o, &PyFunction_Type);
-  };
-  bool holders = false;
-  const auto is_value = [&](PyObject* o) {
-    if (PyDict_CheckExact(o) || PyList_CheckExact(o)) return holders = true;
-    if (!PyTuple_CheckExact(o)) return is_plain(o);
-    PyObject** const items = PySequence_Fast_ITEMS(o);
-    return all_among(items, items + PyTuple_GET_SIZE(o), is_plain);
-  };
-  if (opaque_.empty() && !any_grown() && all_among(call.args, call.args + count, is_value) &&
-      !is_method_wrapper(call.callable) && special_call(call.callable) == kOrdinaryCall &&
-      (!holders || hands_items_on(call.callable))) {
-    PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
-    if (self == nullptr || PyModule_Check(self) || !is_closed_to_facts(self)) return false;
+  bool needs_no_look(PyObject* callable) const {
+    return asks_one_question(callable) || callable == is_callable || callable == id ||
+           callable == (PyObject*)&PyType_Type;
   }
-  if (any_grown() && only_adds_to_grown(call)) return false;
-  if (is_c_function(call.callable)) {
-    PyObject* self = PyCFunction_GET_SELF(call.callable);
-    if (self != nullptr && !PyModule_Check(self) && is_closed_to_facts(self)) return true;
-  }
-  if (PyType_Check(call.callable) && makes_foreign((PyTypeObject*)call.callable)) return true;
-  if (enters_inference_apart(call.callable)) return true;
-  if (PyMethod_Check(call.callable) && !PyFunction_Check(PyMethod_GET_FUNCTION(call.callable)) &&
-      is_closed_to_facts(PyMethod_GET_SELF(call.callable)))
-    return true;
-  if (is_method_wrapper(call.callable) && is_closed_to_facts(take_apart_wrapper(call.callable).self)) return true;
-  const auto is_closed = [&](PyObject* o) { return is_closed_to_facts(o); };
-  if (is_closed(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed(o); })) return true;
-  return !hands_items_on(call.callable) && any([&](PyObject* o) { return holds_foreign(o); });
+};
+
+const KnownQuestions& known_questions() {
+  static const KnownQuestions known;
+  return known;
 }
+
+// Arguments which contain no objects and are not closed.
+bool is_plain_argument(PyObject* o) {
+  return is_plain_tensor(o) || PyLong_CheckExact(o) || PyUnicode_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
+         PyFloat_CheckExact(o) || Py_IS_TYPE(o, &PyFunction_Type);
+}
+
+}  // namespace
+
+// Whether C code may inspect a closed object, or read attributes without a hook.
+struct Session::CallQuestions {
+  const Session& session;
+
+  // hasattr() and getattr() of an object whose attribute no hook reports.
+  bool asks_unreported_attribute(const CressetCall& call) const {
+    const KnownQuestions& known = known_questions();
+    if ((call.callable != known.has && call.callable != known.get) || call.nargs == 0) return false;
+    if (session.is_opaque(call.args[0])) return true;
+    return call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
+           (session.is_of_this_call(call.args[0], call.args[1]) || is_data_of_other(call.args[0], call.args[1]));
+  }
+
+  // Most calls: nothing is closed, and the arguments are plain, or containers which the callee hands on.
+  bool takes_plain_arguments(const CressetCall& call) const {
+    if (!session.opaque_.empty() || any_grown()) return false;
+    bool holders = false;
+    const auto is_value = [&](PyObject* o) {
+      if (PyDict_CheckExact(o) || PyList_CheckExact(o)) return holders = true;
+      if (!PyTuple_CheckExact(o)) return is_plain_argument(o);
+      PyObject** const items = PySequence_Fast_ITEMS(o);
+      return all_among(items, items + PyTuple_GET_SIZE(o), is_plain_argument);
+    };
+    if (!all_among(call.args, call.args + cresset_count_arguments(&call), is_value)) return false;
+    if (is_method_wrapper(call.callable) || special_call(call.callable) != kOrdinaryCall) return false;
+    return (!holders || hands_items_on(call.callable)) && !is_c_method_of_closed(call.callable);
+  }
+
+  bool is_c_method_of_closed(PyObject* callable) const {
+    PyObject* const self = is_c_function(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+    return self != nullptr && !PyModule_Check(self) && session.is_closed_to_facts(self);
+  }
+
+  bool is_method_of_closed(PyObject* callable) const {
+    if (is_c_function(callable)) return is_c_method_of_closed(callable);
+    if (PyMethod_Check(callable) && !PyFunction_Check(PyMethod_GET_FUNCTION(callable)))
+      return session.is_closed_to_facts(PyMethod_GET_SELF(callable));
+    return is_method_wrapper(callable) && session.is_closed_to_facts(take_apart_wrapper(callable).self);
+  }
+
+  bool looks_inside(const CressetCall& call) const {
+    if (makes_generator(call.callable)) return false;
+    const KnownQuestions& known = known_questions();
+    if (asks_unreported_attribute(call)) return true;
+    if (known.needs_no_look(call.callable)) return false;
+    const Py_ssize_t count = cresset_count_arguments(&call);
+    const auto any = [&](auto&& is) { return any_among(call.args, call.args + count, is); };
+    const auto looks_up = [&](PyObject* o) { return known.looks_up_by_name(o); };
+    if (looks_up(call.callable)) return any([&](PyObject* o) { return session.existed(o) && !is_plain_tensor(o); });
+    if (takes_plain_arguments(call)) return false;
+    if (any_grown() && only_adds_to_grown(call)) return false;
+    if (is_method_of_closed(call.callable)) return true;
+    if (PyType_Check(call.callable) && makes_foreign((PyTypeObject*)call.callable)) return true;
+    if (enters_inference_apart(call.callable) || session.is_closed_to_facts(call.callable)) return true;
+    if (any([&](PyObject* o) { return looks_up(o) || session.is_closed_to_facts(o); })) return true;
+    return !hands_items_on(call.callable) && any([&](PyObject* o) { return session.holds_foreign(o); });
+  }
+};
 
 // Classes that are called, or passed to C code which may call them, create instances.
 void Session::note_classes(const CressetCall& call) {
@@ -235,35 +259,6 @@ void Session::note_classes(const CressetCall& call) {
   while (first != end && PyType_Check(*first) == 0) ++first;
   if (first == end || asks_one_question(call.callable)) return;
   for (; first != end; ++first) note(*first);
-}
-
-static bool takes_grown(const Session& session, const CressetCall& call) {
-  const auto is_closed = [&](PyObject* o) { return has_grown(o) && session.existed(o); };
-  return any_grown() && any_among(call.args, call.args + call.nargs, is_closed);
-}
-
-// Whether the call consumes an external generator completely. Lazy iterators take single items.
-static bool takes_outsider(const CressetCall& call) {
-  if (call.evaluated) return false;
-  const bool is_iterator = call.callable == (PyObject*)&PyEnum_Type || call.callable == (PyObject*)&PyMap_Type ||
-                           call.callable == (PyObject*)&PyFilter_Type || call.callable == (PyObject*)&PyZip_Type;
-  return !is_iterator && any_among(call.args, call.args + call.nargs, is_outsider);
-}
-
-// The substitute, polyfill or decomposition to call with the same arguments.
-static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
-  if (PyRef instead = substitute_of(activation, call)) return instead;
-  // run as a whole
-  if (takes_grown(session, call) || takes_outsider(call) || session.arrays().makes_text(call)) return {};
-  if (PyObject* source = source_of_script(call.callable)) return PyRef::borrow(source);
-  if (call.evaluated) return {};
-  if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
-  if (PyRef instead = symbolic_form_of(activation, call)) return instead;
-  if (PyObject* instead = stand_in_of(activation, call)) return PyRef::borrow(instead);
-  static PyObject* const next = module_attribute("builtins", "next");
-  if (call.callable == next && call.nargs == 1 && call.kwnames == nullptr && !session.existed(call.args[0]))
-    if (PyObject* instead = next_item_of(call.args[0])) return PyRef::borrow(instead);
-  return maker_of_instance(call);
 }
 
 // The reason for a graph break at this call.
@@ -325,115 +320,10 @@ CressetAction Session::call_whole(CressetActivation* activation, const CressetCa
   return capture_->flush({BreakKind::UntraceableFunction, kLeftWhole}), CRESSET_NATIVE;
 }
 
-// sys._getframemodulename, which typing and namedtuple call: the module of a caller's function.
-static PyRef module_of_frame(const CressetActivation& activation, const CressetCall& call) {
-  static PyObject* const get_name = [] {
-    PyObject* const found = PySys_GetObject("_getframemodulename");  // CPython 3.12 and up
-    return Py_XNewRef(found);
-  }();
-  if (get_name == nullptr || call.callable != get_name || call.kwnames != nullptr) return {};
-  static PyObject* const get_frame = module_attribute("sys", "_getframe");
-  const auto count = static_cast<size_t>(call.nargs);
-  const PyRef frame = PyRef::steal(PyObject_Vectorcall(get_frame, call.args, count, nullptr));
-  if (!frame) return PyErr_Clear(), PyRef();  // no frame: the call itself returns None
-  if (!is_evaluated(activation, frame.get())) return {};
-  return checked(PyObject_Vectorcall(call.callable, call.args, count, nullptr));
-}
-
-// Whether C code performs the call unchanged for all arguments, as for most calls. isinstance() is tested separately.
-bool Session::is_ordinary(const CressetCall& call, uint8_t special) const {
-  return (special & ~(kAsksType | kNamesAttribute)) == 0 && !call.evaluated && !any_grown() && !any_outsiders &&
-         addresses_.empty() && !capture_->symbolic_numbers;
-}
-
-static bool names_attribute_to_read(PyObject* callable) {
-  static PyObject *const get = module_attribute("builtins", "getattr"), *const has =
-                                                                            module_attribute("builtins", "hasattr");
-  return callable == get || callable == has;
-}
-
-// Calls a substitute that is marked to run in CPython.
-static CressetAction call_unseen(PyObject* function, const CressetCall& call, PyObject** result) {
-  const NotEvaluated own_business;
-  *result = PyObject_Vectorcall(function, call.args, static_cast<size_t>(call.nargs), call.kwnames);
-  return *result != nullptr ? CRESSET_RESULT : CRESSET_FAIL;
-}
-
-CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
-  if (is_plain_question(call)) return CRESSET_RUN;
-  if (call.nargs > 1 && names_attribute_to_read(call.callable)) cresset_eval_bind(call.args[0], call.args[1]);
-  note_classes(call);
-  note_callable(activation, call.callable);
-  if (is_left_whole(*activation, call.callable)) {
-    PyRef instead = substitute_of(*activation, call);
-    if (!instead) return call_whole(activation, call);
-    CressetCall whole = call;  // later calls use the substitute too
-    whole.callable = stand_in(std::move(instead));
-    call_whole(activation, whole);
-    const CressetAction done = call_unseen(whole.callable, whole, result);
-    in_progress_.end();
-    if (done == CRESSET_FAIL) return after_failure(activation), done;
-    PyRef value = PyRef::steal(*result);
-    go_on_with(activation, value);
-    return *result = value.release(), done;
-  }
-  if (const uint8_t special = call.evaluated ? uint8_t{kAnyCall} : special_call(call.callable);
-      is_ordinary(call, special)) {
-    if (special == kAsksType && role_of(activation->code) != CodeRole::Replacement)
-      if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
-    hands_methods_on(call);
-    return before_c_call(activation, call, result);
-  }
-  if (PyObject* const answer = answer_to_compiling(*activation, call))
-    return *result = Py_NewRef(answer), CRESSET_RESULT;
-  if (PyRef number = next_of_uncounted(call)) return *result = number.release(), CRESSET_RESULT;
-  if (PyRef instead = called_instead(*this, *activation, call)) {
-    if (PyFunction_Check(instead.get()) && call_mode(instead.get()) == CallMode::Native)
-      return call_unseen(instead.get(), call, result);
-    const bool is_method = PyMethod_Check(instead.get()) != 0;  // a bound method holds its tensor: keep only the last
-    learn_function(is_method ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
-    PyRef& place = is_method ? called_instead_ : kept_.emplace_back();
-    return *result = (place = std::move(instead)).get(), CRESSET_INSTEAD;
-  }
-  if (const CressetAction answered = call_cached(*activation, call, result); answered == CRESSET_NATIVE) {
-    start(activation, Operation::Kind::Call, 0);
-    in_progress_.call = call;
-    return capture_->flush({BreakKind::SymbolicNumber, "a call of a cached function with arguments that vary"}),
-           CRESSET_RUN;
-  } else if (answered != CRESSET_RUN) {
-    return answered;
-  }
-  if (call.evaluated && !PyFunction_Check(call.callable) && call.nargs > 0 && is_outsider(call.args[0]) &&
-      (is_c_function(call.callable) || Py_IS_TYPE(call.callable, &PyMethodDescr_Type))) {  // next(g), g.send(x)
-    CressetCall natively = call;
-    natively.evaluated = 0;
-    return before_c_call(activation, natively, result);
-  }
-  if (call.evaluated) return before_function(activation, call);
-  if (!addresses_.empty()) use_addresses(call);
-  if (role_of(activation->code) != CodeRole::Replacement) {
-    if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
-    if (PyRef length = length_in_state(call)) return *result = length.release(), CRESSET_RESULT;
-    if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
-    if (PyRef value = of_plain_numbers(call)) return *result = value.release(), CRESSET_RESULT;
-    if (const CressetAction done = call_method_of_text(activation, call, result); done != CRESSET_RUN) return done;
-  }
-  if (installs_frame_evaluator(call.callable)) return *result = Py_NewRef(Py_None), CRESSET_RESULT;
-  if (PyRef names = names_in_frame(*activation, call)) return *result = names.release(), CRESSET_RESULT;
-  if (PyRef name = module_of_frame(*activation, call)) return *result = name.release(), CRESSET_RESULT;
-  if (PyObject* instead = with_names_of_frame(call)) return *result = instead, CRESSET_INSTEAD;
-  hands_methods_on(call);
-  if (call.kwnames == nullptr && setting_of(call.callable) != Setting::None) return use_setting(call, result);
-  if (is_warn(call.callable)) {
-    if (!outer_.empty()) fail_part("it warns");
-    return log_warning(activation, call, result);
-  }
-  return before_c_call(activation, call, result);
-}
-
 // The effect of a C function with these arguments.
 CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
-  CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
+  CCall what =
+      CallQuestions{*this}.looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
   if (what.effect == CEffect::Pure && (switches_tracer(what.name, call) || is_of_stand_ins(call)))
     what.effect = CEffect::Outside;
   const bool of_new = what.self != nullptr && !existed(what.self) && std::string_view(what.name) == "__setstate__";
@@ -499,57 +389,154 @@ bool Session::pins_any(const CressetActivation& activation, const CressetCall& c
   return is_operator ? pins_too_often(asks, call) : pins_too_often(asks);
 }
 
+// The owner of the attribute which a call reads or sets, and the position of the attribute's name.
+static std::pair<PyObject*, size_t> attribute_of(const CCall& what, const CressetCall& call) {
+  return what.self != nullptr ? std::pair(what.self, what.first) : std::pair(call.args[0], size_t{1});
+}
+
+// Methods which hand out an item of the container.
+static bool gives_item(std::string_view name, const CCall& what, const CressetCall& call) {
+  static const std::unordered_set<std::string_view> kNames = {"pop",         "heappop", "heapreplace",
+                                                              "heappushpop", "popleft", "setdefault"};
+  if (name != "__getitem__") return kNames.contains(name);
+  return what.first >= static_cast<size_t>(call.nargs) || !PySlice_Check(call.args[what.first]);
+}
+
+// The rules of calls of C functions with a known effect.
+struct Session::KnownCallRules {
+  using Action = std::optional<CressetAction>;
+
+  Session& session;
+  CressetActivation* activation;
+  const CCall& what;
+  const CressetCall& call;
+  PyObject** result;
+
+  bool is_pure() const { return what.effect == CEffect::Pure; }
+  Action end_with(PyRef value) const {
+    session.in_progress_.end();
+    return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
+  }
+  Action flush(BreakKind kind, std::string why) const {
+    return session.capture_->flush({kind, std::move(why)}), CRESSET_RUN;
+  }
+
+  Action numpy_arrays() const {
+    if (what.effect != CEffect::Outside && !session.arrays_.any()) return {};
+    return session.call_of_arrays(activation, what, call, result);
+  }
+
+  // What the call does whatever follows: subgraphs, attributes, batching.
+  Action notes() const {
+    if (!session.outer_.empty()) session.no_call_in_part(what, call);
+    if (what.effect == CEffect::SetsAttribute) session.will_set_attribute(what, call);
+    if (!session.batching_ && begins_batching(what.name))
+      session.batching_ = std::make_shared<bridge::SymbolicBatching>();
+    return {};
+  }
+
+  Action operator_in_transform() const {
+    if (!is_pure()) return {};
+    if (keeps_sizes(what.name))
+      return flush(BreakKind::AutogradFeature, "an operator whose derivative keeps sizes, inside of a transform");
+    if (!is_operator_on_wrappers(what.name, call)) return {};
+    return end_with(call_on_wrappers(*session.capture_, call));
+  }
+
+  Action with_plain_numbers() const {
+    PyRef value = is_pure() ? with_numbers_it_takes(call) : PyRef();
+    return value ? end_with(std::move(value)) : std::nullopt;
+  }
+
+  // A function of torch: lists of sizes, tensors, numbers.
+  Action torch_function() const {
+    if (!is_pure()) return {};
+    if (reads_memory_of_outsider(what)) return flush(BreakKind::MemoryAccess, "the memory of a tensor is asked for");
+    const Py_ssize_t named = cresset_count_named(&call);
+    for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
+      is_tensor(call.args[i]) ? session.hold_metadata(call.args[i]) : session.read_deep(call.args[i]);
+    if (session.pins_any(*activation, call, /*is_operator=*/true))
+      return flush(BreakKind::SymbolicNumber, text_of(call));
+    return session.in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
+  }
+
+  Action graph_break() const {
+    const bool outside = what.effect == CEffect::Outside;
+    const bool ends = [&] {
+      if (outside || session.pins_any(*activation, call, /*is_operator=*/false)) return true;
+      return what.self != nullptr && session.existed(what.self) && session.may_end_at_pin() &&
+             orders_symbols(what, call);
+    }();
+    if (!ends) return {};
+    const bool runs_frame = any_among(call.args, call.args + call.nargs, is_outsider);
+    flush(outside ? BreakKind::UntraceableFunction : BreakKind::SymbolicNumber, text_of(call));
+    return runs_frame ? CRESSET_NATIVE : CRESSET_RUN;
+  }
+
+  // A C function which reads or writes containers.
+  Action container_function() const {
+    session.note_keys(what, call);
+    note_reads_of_self();
+    const size_t count = static_cast<size_t>(call.nargs) + static_cast<size_t>(cresset_count_named(&call));
+    const bool deep = what.effect == CEffect::Reads && !looks_at_items_only(call.callable);
+    for (size_t i = what.first; i < count; ++i)
+      deep ? session.read_deep(call.args[i]) : session.read_whole(call.args[i]);
+    if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) session.will_write(what.self);
+    if (PyObject* item = new_item(what, call)) session.added_.emplace_back(what.self, item);
+    // str.format looks up attributes: "{0.n}".
+    if (what.self != nullptr && PyUnicode_Check(what.self) && what.name == std::string_view("format"))
+      for (size_t i = what.first; i < count; ++i)
+        if (session.existed(call.args[i]) && !is_tensor(call.args[i])) session.read_all(call.args[i]);
+    return session.in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
+  }
+
+  // Behind the call.
+  void note_attribute_set() const {
+    const auto [owner, at] = attribute_of(what, call);
+    const size_t count = static_cast<size_t>(call.nargs);
+    if (at >= count) return;
+    PyObject* const value = at + 1 < count ? call.args[at + 1] : nullptr;
+    CressetChanger changer;  // a Python setter was evaluated, and its writes are recorded
+    if (cresset_find_changer(owner, call.args[at], value == nullptr, what.self != nullptr, &changer) != 0) return;
+    session.log_attribute(owner, call.args[at], value);
+  }
+
+  void note_container_call(PyObject* given) const {
+    const std::string_view name = what.name;
+    if (PyDict_Check(what.self) && (name == "get" || name == "__getitem__" || name == "__contains__") &&
+        what.first < static_cast<size_t>(call.nargs)) {
+      PyObject* key = call.args[what.first];
+      PyObject* const value = value_under(what.self, key);  // the program compared the keys: use the call's result
+      return session.read_key(what.self, key,
+                              value != nullptr || name == "__contains__" || !asks_program(key) ? value : given);
+    }
+    if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) session.log_method(what, call);
+    if (name == "__reduce_ex__" || name == "__reduce__" || name == "__getstate__") return session.read_all(what.self);
+    if (gives_item(name, what, call)) session.learn(given);
+    if (name == "popitem" && PyTuple_CheckExact(given))  // a new pair
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) session.learn(PyTuple_GET_ITEM(given, i));
+  }
+
+ private:
+  void note_reads_of_self() const {
+    PyObject* key = nullptr;
+    const bool reads_self = what.effect != CEffect::Writes && what.self != nullptr;
+    if (reads_self && !asks_for_one_key(what, call, &key)) session.read_whole(what.self);
+    if (key != nullptr) session.read_contains(what.self, key);
+  }
+};
+
 CressetAction Session::before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
                                          PyObject** result) {
   if (asked_in_ == activation) asked_in_ = nullptr;
-  if (what.effect == CEffect::Outside || arrays_.any())
-    if (const auto done = call_of_arrays(activation, what, call, result)) return *done;
-  if (!outer_.empty()) no_call_in_part(what, call);
-  if (what.effect == CEffect::SetsAttribute) will_set_attribute(what, call);
-  if (!batching_ && begins_batching(what.name)) batching_ = std::make_shared<bridge::SymbolicBatching>();
-  if (what.effect == CEffect::Pure && keeps_sizes(what.name))
-    return capture_->flush(
-               {BreakKind::AutogradFeature, "an operator whose derivative keeps sizes, inside of a transform"}),
-           CRESSET_RUN;
-  if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
-    PyRef value = call_on_wrappers(*capture_, call);
-    in_progress_.end();
-    return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
-  }
-  if (what.effect == CEffect::Pure)
-    if (PyRef value = with_numbers_it_takes(call)) return in_progress_.end(), *result = value.release(), CRESSET_RESULT;
-  if (what.effect == CEffect::Pure && reads_memory_of_outsider(what))
-    return capture_->flush({BreakKind::MemoryAccess, "the memory of a tensor is asked for"}), CRESSET_RUN;
-  if (what.effect == CEffect::Pure) {  // a torch function: lists of sizes, tensors, numbers
-    const Py_ssize_t named = cresset_count_named(&call);
-    for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
-      is_tensor(call.args[i]) ? hold_metadata(call.args[i]) : read_deep(call.args[i]);
-    if (pins_any(*activation, call, /*is_operator=*/true))
-      return capture_->flush({BreakKind::SymbolicNumber, text_of(call)}), CRESSET_RUN;
-    return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
-  }
-  if (what.effect == CEffect::Outside || pins_any(*activation, call, /*is_operator=*/false) ||
-      (what.self != nullptr && existed(what.self) && may_end_at_pin() && orders_symbols(what, call))) {
-    const bool runs_frame = any_among(call.args, call.args + call.nargs, is_outsider);
-    const BreakKind kind = what.effect == CEffect::Outside ? BreakKind::UntraceableFunction : BreakKind::SymbolicNumber;
-    return capture_->flush({kind, text_of(call)}), runs_frame ? CRESSET_NATIVE : CRESSET_RUN;
-  }
-  note_keys(what, call);
-  PyObject* key = nullptr;
-  const bool reads_self = what.effect != CEffect::Writes && what.self != nullptr;
-  if (reads_self && !asks_for_one_key(what, call, &key)) read_whole(what.self);
-  if (key != nullptr) read_contains(what.self, key);
-  const size_t named = static_cast<size_t>(cresset_count_named(&call));
-  const bool deep = what.effect == CEffect::Reads && !looks_at_items_only(call.callable);
-  for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
-    deep ? read_deep(call.args[i]) : read_whole(call.args[i]);
-  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) will_write(what.self);
-  if (PyObject* item = new_item(what, call)) added_.emplace_back(what.self, item);
-  // str.format looks up attributes: "{0.n}".
-  if (what.self != nullptr && PyUnicode_Check(what.self) && what.name == std::string_view("format"))
-    for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
-      if (existed(call.args[i]) && !is_tensor(call.args[i])) read_all(call.args[i]);
-  in_progress_.uses_up = uses_up(what, call);
+  static constexpr KnownCallRules::Action (KnownCallRules::* kRules[])() const = {
+      &KnownCallRules::numpy_arrays,       &KnownCallRules::notes,          &KnownCallRules::operator_in_transform,
+      &KnownCallRules::with_plain_numbers, &KnownCallRules::torch_function, &KnownCallRules::graph_break,
+      &KnownCallRules::container_function,
+  };
+  const KnownCallRules rules{*this, activation, what, call, result};
+  for (const auto rule : kRules)
+    if (const KnownCallRules::Action action = (rules.*rule)()) return *action;
   return CRESSET_RUN;
 }
 
@@ -700,7 +687,7 @@ static bool asks_abstract_class(const CressetCall& call) {
 void Session::note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result) {
   if (was_plain_operator(call)) return;
   const CCall what = classify(call);
-  const size_t count = static_cast<size_t>(call.nargs);
+  const KnownCallRules rules{*this, nullptr, what, call, nullptr};
   const std::string_view name = what.name;
   tangent_levels_ += changes_level(name);
   if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
@@ -709,37 +696,15 @@ void Session::note_call(const CressetActivation& activation, const CressetCall& 
   if (what.self != nullptr && name == "__call__" && is_weakref(what.self)) read_weakref(what.self, result);
   if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
   if (what.effect == CEffect::GetsAttribute) {
-    PyObject* owner = what.self != nullptr ? what.self : call.args[0];
-    const size_t at = what.self != nullptr ? what.first : 1;
-    if (at < count) read_attribute(owner, call.args[at], result);
+    const auto [owner, at] = attribute_of(what, call);
+    if (at < static_cast<size_t>(call.nargs)) read_attribute(owner, call.args[at], result);
     return;
   }
   if (result == nullptr) return;
-  if (what.effect == CEffect::SetsAttribute) {
-    PyObject* owner = what.self != nullptr ? what.self : call.args[0];
-    const size_t at = what.self != nullptr ? what.first : 1;
-    if (at >= count) return;
-    PyObject* const value = at + 1 < count ? call.args[at + 1] : nullptr;
-    CressetChanger changer;  // a Python setter was evaluated, and its writes are recorded
-    if (cresset_find_changer(owner, call.args[at], value == nullptr, what.self != nullptr, &changer) != 0) return;
-    return log_attribute(owner, call.args[at], value);
-  }
+  if (what.effect == CEffect::SetsAttribute) return rules.note_attribute_set();
   if (what.self == nullptr) return;
   if (!existed(what.self)) return is_container(what.self) ? meet_unknown(what.self) : void();
-  if (PyDict_Check(what.self) && (name == "get" || name == "__getitem__" || name == "__contains__") &&
-      what.first < count) {
-    PyObject* key = call.args[what.first];
-    PyObject* const value = value_under(what.self, key);  // the program compared the keys: use the call's result
-    return read_key(what.self, key, value != nullptr || name == "__contains__" || !asks_program(key) ? value : result);
-  }
-  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) log_method(what, call);
-  if (name == "__reduce_ex__" || name == "__reduce__" || name == "__getstate__") return read_all(what.self);
-  const bool makes = name == "__getitem__" && what.first < count && PySlice_Check(call.args[what.first]);
-  if (name == "pop" || name == "heappop" || name == "heapreplace" || name == "heappushpop" || name == "popleft" ||
-      name == "setdefault" || (name == "__getitem__" && !makes))
-    learn(result);
-  if (name == "popitem" && PyTuple_CheckExact(result))  // a new pair
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) learn(PyTuple_GET_ITEM(result, i));
+  rules.note_container_call(result);
 }
 
 // All other methods consume an iterator argument.

@@ -252,63 +252,113 @@ CressetAction ask_type(const CressetCall& call, PyObject** result) {
   return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
 }
 
-// `int(n)` of a symbolic int is n. For a float computed from sizes, the truncated value is symbolic again. For an
-// integer tensor, int() equals item(). float() works in the same way. item() of a float or a boolean is answered here,
-// since torch's binding cannot return such a symbol to Python.
-CressetAction Session::make_number(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+// The rules of calls which make numbers. `int(n)` of a symbolic int is n. For a float computed from sizes, the
+// truncated value is symbolic again. For an integer tensor, int() equals item(). float() works in the same way. item()
+// of a float or a boolean is answered here, since torch's binding cannot return such a symbol to Python.
+struct Session::NumberRules {
+  using Action = std::optional<CressetAction>;
+
+  Session& session;
+  CressetActivation* activation;
+  const CressetCall& call;
+  PyObject** result;
   const bool to_int = call.callable == (PyObject*)&PyLong_Type, to_float = call.callable == (PyObject*)&PyFloat_Type;
-  PyObject* given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;
-  const auto* const type = PyType_Check(call.callable) ? (PyTypeObject*)call.callable : nullptr;
-  if (given != nullptr && type != nullptr && is_symint(given) && std::string_view(type->tp_name) == "numpy.int64" &&
-      is_numpy_scalar_type((PyTypeObject*)call.callable))
-    return *result = numpy_int_of(given).release(), CRESSET_RESULT;
-  if (given != nullptr && to_int && is_numpy_int(given)) return *result = int_of_numpy(given).release(), CRESSET_RESULT;
-  if (given != nullptr && (to_int ? is_symint(given) : to_float && is_symfloat(given)))
-    return *result = Py_NewRef(given), CRESSET_RESULT;
-  if (given != nullptr && to_float && is_symint(given))
-    return *result = python_float(node_of(given)->sym_float()).release(), CRESSET_RESULT;
-  if (PyRef value = to_int && given != nullptr ? truncated(given) : about_sizes(call))
-    return *result = value.release(), CRESSET_RESULT;
-  if (PyErr_Occurred() != nullptr) return CRESSET_FAIL;
-  if (PyObject* question = call.nargs != 0 ? about_layout(call.callable) : nullptr)
-    if (is_traced(call.args[0])) return ask_layout(activation, call, question, result);
-  if (rounds_to_digits(call) && !capture_->symbolic_numbers) {
-    start(activation, Operation::Kind::Call, 0);
-    in_progress_.call = call;
-    return capture_->flush({BreakKind::SymbolicNumber, "a float is rounded to digits"}), CRESSET_RUN;
+  PyObject* const given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;
+
+  Action give(PyRef value) const { return *result = value.release(), CRESSET_RESULT; }
+
+  // int(), float() and numpy.int64() of a symbolic number.
+  Action conversion() const {
+    if (given == nullptr) return {};
+    const auto* const type = PyType_Check(call.callable) ? (PyTypeObject*)call.callable : nullptr;
+    if (type != nullptr && is_symint(given) && std::string_view(type->tp_name) == "numpy.int64" &&
+        is_numpy_scalar_type((PyTypeObject*)call.callable))
+      return give(numpy_int_of(given));
+    if (to_int && is_numpy_int(given)) return give(int_of_numpy(given));
+    if (to_int ? is_symint(given) : to_float && is_symfloat(given)) return give(PyRef::borrow(given));
+    if (to_float && is_symint(given)) return give(python_float(node_of(given)->sym_float()));
+    return {};
   }
-  if (PyRef value = function_of_number(call)) return *result = value.release(), CRESSET_RESULT;
-  if (PyRef value = whole_number(call)) return *result = value.release(), CRESSET_RESULT;
-  if (is_numpy_of_numbers(call)) {
-    for (Py_ssize_t i = 0; i < call.nargs; ++i) read_deep(call.args[i]);
-    if (PyRef value = numpy_of_numbers(call)) return *result = value.release(), CRESSET_RESULT;
+
+  Action truncation_or_size() const {
+    PyRef value = to_int && given != nullptr ? truncated(given) : about_sizes(call);
+    if (value) return give(std::move(value));
+    return PyErr_Occurred() != nullptr ? Action(CRESSET_FAIL) : std::nullopt;
   }
-  if (call.kwnames != nullptr || call.nargs > 1 || operators_call_python()) return CRESSET_RUN;
-  if ((to_int || to_float) && given != nullptr && is_exact_tensor(given) &&
-      at::isIntegralType(tensor_of(given).scalar_type(), true) &&
-      bridge::is_given(*capture_, tensor_of(given), /*to_decide=*/false))
-    return read_int(activation, call, given, result);
-  if (!capture_->symbolic_numbers && !capture_->decides_on_given_numbers) return CRESSET_RUN;
-  if (!to_int && !to_float) {
-    const CCall what = classify(call);
-    if (what.self == nullptr || std::string_view(what.name) != "item") return CRESSET_RUN;
-    given = what.self;
+
+  Action layout_question() const {
+    PyObject* const question = call.nargs != 0 ? about_layout(call.callable) : nullptr;
+    if (question == nullptr || !is_traced(call.args[0])) return {};
+    return session.ask_layout(activation, call, question, result);
   }
-  if (given == nullptr || !is_exact_tensor(given)) return CRESSET_RUN;
-  const at::Tensor& tensor = tensor_of(given);
-  if (!to_int && !to_float && tensor.scalar_type() == at::kBool && capture_->symbolic_booleans) {
+
+  Action rounding() const {
+    if (!rounds_to_digits(call) || session.capture_->symbolic_numbers) return {};
+    session.start(activation, Operation::Kind::Call, 0);
+    session.in_progress_.call = call;
+    return session.capture_->flush({BreakKind::SymbolicNumber, "a float is rounded to digits"}), CRESSET_RUN;
+  }
+
+  Action function() const {
+    if (PyRef value = function_of_number(call)) return give(std::move(value));
+    if (PyRef value = whole_number(call)) return give(std::move(value));
+    if (!is_numpy_of_numbers(call)) return {};
+    for (Py_ssize_t i = 0; i < call.nargs; ++i) session.read_deep(call.args[i]);
+    PyRef value = numpy_of_numbers(call);
+    return value ? give(std::move(value)) : std::nullopt;
+  }
+
+  Action no_read_of_tensor() const {
+    const bool is_none = call.kwnames != nullptr || call.nargs > 1 || operators_call_python();
+    return is_none ? Action(CRESSET_RUN) : std::nullopt;
+  }
+
+  // int() and float() of an input scalar which holds an integer.
+  Action input_integer() const {
+    const bool converts = (to_int || to_float) && given != nullptr && is_exact_tensor(given);
+    if (!converts || !at::isIntegralType(tensor_of(given).scalar_type(), true)) return {};
+    if (!bridge::is_given(*session.capture_, tensor_of(given), /*to_decide=*/false)) return {};
+    return session.read_int(activation, call, given, result);
+  }
+
+  Action element_of_tensor() const {
+    const bridge::Capture& capture = *session.capture_;
+    if (!capture.symbolic_numbers && !capture.decides_on_given_numbers) return CRESSET_RUN;
+    PyObject* const of = to_int || to_float ? given : self_of_item();
+    if (of == nullptr || !is_exact_tensor(of)) return CRESSET_RUN;
+    const at::Tensor& tensor = tensor_of(of);
+    if (!to_int && !to_float && tensor.scalar_type() == at::kBool && capture.symbolic_booleans) return truth(tensor);
+    if (to_int) {
+      const bool reads = at::isIntegralType(tensor.scalar_type(), false) && capture.symbolic_numbers;
+      return reads ? session.read_int(activation, call, of, result) : CRESSET_RUN;
+    }
+    if (!at::isFloatingType(tensor.scalar_type())) return CRESSET_RUN;
+    const c10::SymNode number = bridge::float_in(*session.capture_, tensor, /*only_given=*/!capture.symbolic_numbers);
+    return number ? give(python_float(number)) : CRESSET_RUN;
+  }
+
+ private:
+  PyObject* self_of_item() const {
+    const CCall what = session.classify(call);
+    return what.self != nullptr && std::string_view(what.name) == "item" ? what.self : nullptr;
+  }
+  Action truth(const at::Tensor& tensor) const {
     const at::Scalar value = tensor.item();
-    return *result = value.isSymbolic() ? python_bool(value.toSymBool().toSymNodeImpl()).release()
-                                        : PyBool_FromLong(value.toBool()),
-           CRESSET_RESULT;
+    return give(value.isSymbolic() ? python_bool(value.toSymBool().toSymNodeImpl())
+                                   : PyRef::steal(PyBool_FromLong(value.toBool())));
   }
-  if (to_int ? !at::isIntegralType(tensor.scalar_type(), false) : !at::isFloatingType(tensor.scalar_type()))
-    return CRESSET_RUN;
-  if (to_int && !capture_->symbolic_numbers) return CRESSET_RUN;
-  if (to_int) return read_int(activation, call, given, result);
-  const c10::SymNode number = bridge::float_in(*capture_, tensor, /*only_given=*/!capture_->symbolic_numbers);
-  if (!number) return CRESSET_RUN;
-  return *result = python_float(number).release(), CRESSET_RESULT;
+};
+
+CressetAction Session::make_number(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+  static constexpr NumberRules::Action (NumberRules::* kRules[])() const = {
+      &NumberRules::conversion,    &NumberRules::truncation_or_size, &NumberRules::layout_question,
+      &NumberRules::rounding,      &NumberRules::function,           &NumberRules::no_read_of_tensor,
+      &NumberRules::input_integer, &NumberRules::element_of_tensor,
+  };
+  const NumberRules rules{*this, activation, call, result};
+  for (const auto rule : kRules)
+    if (const NumberRules::Action action = (rules.*rule)()) return *action;
+  return CRESSET_RUN;
 }
 
 CressetAction Session::ask_layout(CressetActivation* activation, const CressetCall& call, PyObject* question,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-import models  # defines modules for transformers' imports
+import models  # noqa: F401  (defines modules for transformers' imports)
 import pytest
 import torch
 import transformers
