@@ -11,8 +11,8 @@ import torch as _torch  # loads libtorch, which the native module links against
 from . import _environment  # before any variable is read  # noqa: F401
 
 # isort: split
-from . import _capture_patches as _patches  # substitutes for captures, loaded before the first capture
-from ._api import (
+from . import _substitutes as _patches  # substitutes for captures, loaded before the first capture
+from ._api.compile import (
     BreakReason,
     CaptureError,
     ConstraintError,
@@ -28,8 +28,7 @@ from ._api import (
     stats,
     trace,
 )
-from ._call_table import call_table
-from ._control import (
+from ._api.control import (
     GuardEntry,
     allow_in_graph,
     comptime,
@@ -38,9 +37,10 @@ from ._control import (
     is_compiling,
     substitute_in_graph,
 )
-from ._forms import arithmetic as _arithmetic
-from ._places import cond, while_loop
-from ._shapes import check, shapes, solve
+from ._api.control_flow_ops import cond, while_loop
+from ._api.shapes import check, shapes, solve
+from ._api.trace_rules import call_table
+from ._decompositions import arithmetic as _arithmetic
 
 __version__ = "0.1.0"
 __all__ = [

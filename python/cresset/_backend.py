@@ -3,7 +3,7 @@
 torch finds ``backend`` by the entry point in pyproject.toml.
 """
 
-from ._api import compile
+from ._api.compile import compile
 
 _MODES = {"default": None}
 

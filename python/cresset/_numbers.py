@@ -1,7 +1,7 @@
-"""The classes of a capture's symbolic numbers: torch's, completed by `_capture_patches.integers` and `floats`.
+"""The classes of a capture's symbolic numbers: torch's, completed by `_substitutes.sym_int` and `sym_float`.
 
 Torch's own classes stay unchanged, for other compilers and nested tensors. Torch creates numbers of its own classes.
-Numbers of a capture become numbers of the classes here when the program meets them (src/frontend/own_numbers.h). To C
+Numbers of a capture become numbers of the classes here when the program meets them (src/frontend/values/number_classes.h). To C
 code, and in its messages, they are int, float and bool.
 """
 

@@ -1,12 +1,12 @@
 // Numbers in tensors, and facts stated about them, during a capture.
 #include "python/numbers.h"
 
-#include "bridge/capture.h"
-#include "bridge/op_entry.h"
-#include "bridge/sym_node.h"
-#include "frontend/own_numbers.h"
-#include "frontend/py_objects.h"
-#include "frontend/symbols.h"
+#include "bridge/aten/op_schema.h"
+#include "bridge/capture/capture.h"
+#include "bridge/capture/sym_node.h"
+#include "frontend/cpython/py_objects.h"
+#include "frontend/values/number_classes.h"
+#include "frontend/values/symbols.h"
 
 namespace py = pybind11;
 

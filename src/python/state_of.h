@@ -3,7 +3,7 @@
 
 #include <torch/csrc/utils/pybind.h>
 
-#include "frontend/compiled_function.h"
+#include "frontend/api/compiled_function.h"
 
 namespace cresset::python {
 

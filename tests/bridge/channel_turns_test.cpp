@@ -1,8 +1,8 @@
 // Images copied between channels first and channels last: each element once, whatever is left beside whole tiles.
-#include "bridge/channel_turns.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include "bridge/device/cpu/layout_copy.h"
 
 namespace cresset::bridge {
 namespace {

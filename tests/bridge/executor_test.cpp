@@ -1,5 +1,5 @@
 // The executor on programs made by hand: homes, views, outputs, mutation, errors, threads.
-#include "bridge/executor.h"
+#include "bridge/executor/executor.h"
 
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <atomic>
 #include <thread>
 
-#include "bridge/arena.h"
+#include "bridge/device/cpu/arena.h"
+#include "bridge/device/cpu/result_allocator.h"
 #include "bridge/program_builder.h"
-#include "bridge/result_memory.h"
 
 namespace cresset::bridge {
 namespace {

@@ -1,11 +1,12 @@
 // Extern calls: each kind of argument, out-variants, several results, lists, matrix products and convolutions.
+#include "bridge/extern_kernels/extern_call.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
 #include <limits>
 #include <utility>
 
-#include "bridge/aten_call.h"
 #include "bridge/program_builder.h"
 
 namespace cresset::bridge {

@@ -1,11 +1,10 @@
 // The library race: rounds, decisions, persistence.
-#include "bridge/library_race.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "base/files.h"
+#include "bridge/extern_kernels/autotune.h"
 #include "bridge/scratch_folder.h"
 
 namespace cresset::bridge {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "bridge/executor.h"
+#include "bridge/executor/executor.h"
 #include "codegen/cpu/host_kernel.h"
 
 namespace cresset::bridge {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "bridge/library_race.h"
+#include "bridge/extern_kernels/autotune.h"
 #include "bridge/program_builder.h"
 
 namespace cresset::bridge {

@@ -1,5 +1,5 @@
 // Ranges that are run by several threads: each element once, and really by several.
-#include "bridge/thread_pool.h"
+#include "bridge/device/cpu/thread_pool.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

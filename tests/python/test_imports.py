@@ -17,13 +17,13 @@ def run(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_program_without_symbols_imports_no_forms():
+def test_a_program_without_symbols_imports_no_decompositions():
     program = """
 import sys, torch, cresset
 cresset.compile(lambda x: torch.nn.functional.layer_norm(x, (4,)) + torch.arange(4))(torch.ones(3, 4))
-print(*sorted(name for name in sys.modules if name.startswith(("cresset._forms.", "statistics"))))
+print(*sorted(name for name in sys.modules if name.startswith(("cresset._decompositions.", "statistics"))))
 """
-    assert run(program) == "cresset._forms.arithmetic"
+    assert run(program) == "cresset._decompositions.arithmetic"
 
 
 def test_the_first_call_imports_nothing():
@@ -83,11 +83,11 @@ f = cresset.compile(lambda x: torch.nn.functional.pad(x, (1, x.shape[0])) + torc
 for n in (4, 5, 6):
     x = torch.ones(n, n)
     torch.testing.assert_close(f(x), torch.nn.functional.pad(x, (1, n)) + torch.constant_pad_nd(x, (n, 1), 2.0))
-print(cresset.stats()["graphs"], "cresset._forms.numbers" in sys.modules)
+print(cresset.stats()["graphs"], "cresset._decompositions.scalar_arguments" in sys.modules)
 g = cresset.compile(lambda x, v: torch.nn.functional.pad(x, (1, 1), value=v))
 for v in (0.5, 1.5, 2.5):
     torch.testing.assert_close(g(x, v), torch.nn.functional.pad(x, (1, 1), value=v))
-print(cresset.stats()["graphs"] <= 3, "cresset._forms.numbers" in sys.modules)
+print(cresset.stats()["graphs"] <= 3, "cresset._decompositions.scalar_arguments" in sys.modules)
 """
     assert run(program).split() == ["1", "False", "True", "True"]
 
@@ -99,16 +99,16 @@ f = cresset.compile(lambda x: torch.nn.functional.avg_pool1d(x[None], x.shape[-1
 for n in (6, 8, 10):
     x = torch.randn(2, n)
     torch.testing.assert_close(f(x), torch.nn.functional.avg_pool1d(x[None], n))
-print(cresset.stats()["graphs"], "cresset._forms.windows" in sys.modules, "cresset._forms.draws" in sys.modules)
+print(cresset.stats()["graphs"], "cresset._decompositions.pooling" in sys.modules, "cresset._decompositions.random" in sys.modules)
 """
     assert run(program) == "1 True False"
 
 
-def test_the_table_of_forms_says_what_the_modules_do():
+def test_the_table_of_decompositions_says_what_the_modules_do():
     program = """
 import importlib, torch, cresset
-from cresset import _C, _forms
-from cresset._forms import base
+from cresset import _C, _decompositions
+from cresset._decompositions import base
 
 class Recorder:
     def __getattr__(self, name):
@@ -117,7 +117,7 @@ class Recorder:
     def _use_form(self, original, form, always, varied):
         found.add((original, form.__module__, int(always)))
 
-base._C, found, said = Recorder(), set(), {(f, m, int(a)) for f, m, a in _forms.rows()}
+base._C, found, said = Recorder(), set(), {(f, m, int(a)) for f, m, a in _decompositions.rows()}
 for module in sorted({module for _, module, _ in said}):
     importlib.import_module(module)
 print(*sorted(map(repr, found ^ said)), len(found) > 150)

@@ -198,7 +198,7 @@ def pairs_by_comprehension(x):
 
 
 # Programs compiled while sizes are met for the first time. Each of the programs above is called with as many sizes as
-# it has calls, most of them once. The first sizes of a loop are compiled (kSizesOfLoop, frontend/thresholds.h).
+# it has calls, most of them once. The first sizes of a loop are compiled (kSizesOfLoop, frontend/feedback/thresholds.h).
 MOST_GRAPHS = 24
 FIRST_SIZES = 8
 

@@ -508,7 +508,7 @@ def test_a_traced_function_stays_what_it_is():
 
 def test_orders_of_contraction_are_no_guards(monkeypatch):
     """For opt_einsum, where installed: it chooses by sizes, and any order is right for all sizes."""
-    from cresset._capture_patches import functions
+    from cresset._substitutes import torch_functions as functions
 
     asked = []
 

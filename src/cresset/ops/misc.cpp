@@ -72,7 +72,7 @@ Result<Types> multinomial_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, std::move(sizes), DType::I64));
 }
 
-// ---- the state of the default CPU generator (bridge/generator_watch.h)
+// ---- the state of the default CPU generator (bridge/capture/rng_state.h)
 
 constexpr int64_t kStateBytes = 5056;
 

@@ -1,7 +1,7 @@
 // Recurrent layers as whole operators, called through ATen. The steps are a loop inside the operator, so the program
-// does not depend on the length. Without gradients the layer is captured as a whole (bridge/recurrent_layers.h). With
-// gradients, the steps of a layer in one direction are an operator, and so is their derivative
-// (bridge/recurrent_steps.h).
+// does not depend on the length. Without gradients the layer is captured as a whole
+// (bridge/decompositions/recurrent_layers.h). With gradients, the steps of a layer in one direction are an operator,
+// and so is their derivative (bridge/decompositions/recurrent_steps.h).
 #include "ops/recurrent.h"
 
 #include "ops/families.h"

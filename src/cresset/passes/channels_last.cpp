@@ -1,7 +1,7 @@
 // Image networks are computed in channels-last format. The libraries' convolutions are up to 4x faster in it, and a
 // conversion at the entry is paid once. Only values inside the graph change their strides; outputs keep eager mode's
 // strides. A single convolution between values which keep their strides is not converted, since two conversions may
-// cost more than they save. Whether they save is measured at the call (bridge/aten_call_conv.cpp).
+// cost more than they save. Whether they save is measured at the call (bridge/extern_kernels/cpu/convolution.cpp).
 #include <algorithm>
 
 #include "base/check.h"

@@ -54,6 +54,10 @@ void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*)
   transparent_inside = inside;
 }
 
+PyObject* cresset_eval_inside(PyObject* object) {
+  return Py_IS_TYPE(object, transparent_type) ? transparent_inside(object) : NULL;
+}
+
 static PyObject* wrapper_code;  // owned
 static Py_ssize_t wrapper_cell;
 

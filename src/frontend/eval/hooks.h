@@ -23,7 +23,8 @@ extern "C" {
 
 typedef struct CressetActivation CressetActivation;
 
-// The head of an object in place of a string nobody has inspected yet (texts.h); str() of the object inspects it.
+// The head of an object in place of a string nobody has inspected yet (symbolic_strings.h); str() of the object
+// inspects it.
 typedef struct {
   PyObject_HEAD int ends_piece;  // inspection should cause a graph break: the operator or call is reported first
 } CressetText;
@@ -263,6 +264,8 @@ const char* cresset_eval_unsupported(void);
 
 // A call of an object of this type becomes a call of the result of `inside` (borrowed).
 void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*));
+// What such an object stands for; NULL for other objects. Borrowed.
+PyObject* cresset_eval_inside(PyObject* object);
 // A call of a function with this code becomes a call of the content of the closure's cell at this index.
 void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell);
 // The function inside a registered wrapper or a wrapper of torch.compile (borrowed); else NULL.

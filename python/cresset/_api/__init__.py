@@ -1,0 +1,1 @@
+"""The public interface: compile, control, shapes, modules."""

@@ -1,0 +1,341 @@
+"""The functions users call. The compiler itself is cresset._C."""
+
+import dataclasses
+import functools
+import gc
+import inspect
+import sys
+import types
+import weakref
+
+import torch
+
+from .. import _C
+from .control import is_disabled
+from .module import compile_module
+
+
+class CaptureError(RuntimeError):
+    """fullgraph=True was given and the function cannot be captured whole."""
+
+
+class ConstraintError(RuntimeError):
+    """A dimension marked dynamic would have to be static."""
+
+
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+# The evaluator executes bytecode of particular versions of CPython; on any other version, functions are traced.
+_NO_EVALUATOR = _C._eval_unsupported()
+_FRONT_END = "trace" if _NO_EVALUATOR else "evaluate"
+_OPTIONS = {
+    "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
+    "fuse": (True, "False: one kernel an operator, for finding a fault"),
+    "freeze": (
+        False,
+        "what weights alone decide is computed once, and weights are laid out for the libraries; weights that are written "
+        "to are noticed (docs/freezing.md)",
+    ),
+    "symbolic_numbers": (
+        False,
+        "numbers read from integer tensors, by item() or tolist(), are symbols, which may be sizes",
+    ),
+    "frontend": (_FRONT_END, "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
+}
+_GUARD_FILTER = (
+    "guard_filter",
+    "a function of a list of cresset.GuardEntry that gives a boolean for each: False drops that guard. UNSAFE: compiled "
+    "code then runs where what it was compiled under has changed",
+)
+_ENTRY_LIMIT = (
+    "entry_limit",
+    "how many compiled variants are kept for each module or object that the function is called with (default: "
+    "CRESSET_ENTRY_LIMIT, 64); the least used one is dropped",
+)
+_NAMES_OF_TORCH = {"freezing": "freeze"}  # options of torch.compile with another name here
+_FRONT_ENDS = ("trace", "evaluate")
+_compiled = weakref.WeakSet()
+
+
+def _check_options(mode, options, dynamic, backend):
+    if mode is not None and mode not in _MODES:
+        raise ValueError(f"cresset.compile: unknown mode {mode!r}; expected one of {', '.join(map(repr, _MODES))}")
+    if mode is not None and options is not None:
+        raise ValueError("cresset.compile: give either mode or options, not both")
+    if dynamic not in (None, True, False, "auto"):
+        raise TypeError(f"cresset.compile: dynamic must be None, True, False or 'auto', got {dynamic!r}")
+    if backend not in ("cresset", "inductor", None):
+        raise ValueError(f"cresset.compile: unknown backend {backend!r}; cresset compiles with its own")
+    if options is not None and not isinstance(options, dict):
+        raise TypeError(f"cresset.compile: options must be a dict, got {type(options).__name__}")
+    chosen = {name: default for name, (default, _) in _OPTIONS.items()}
+    for name, value in (options or {}).items():
+        name = _NAMES_OF_TORCH.get(name, name)
+        if name == "guard_filter":
+            if not callable(value):
+                raise TypeError(f"cresset.compile: option 'guard_filter' must be a function, got {value!r}")
+            chosen[name] = value
+            continue
+        if name == "entry_limit":
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"cresset.compile: option 'entry_limit' must be a positive int, got {value!r}")
+            chosen[name] = value
+            continue
+        if name not in _OPTIONS:
+            known = [(n, meaning) for n, (_, meaning) in _OPTIONS.items()] + [_GUARD_FILTER, _ENTRY_LIMIT]
+            known = "; ".join(f"{n}: {meaning}" for n, meaning in known)
+            raise ValueError(f"cresset.compile: unknown option {name!r}; known options are {known}")
+        if name == "frontend":
+            if value not in _FRONT_ENDS:
+                raise ValueError(f"cresset.compile: unknown frontend {value!r}; expected 'trace' or 'evaluate'")
+            if value == "evaluate" and _NO_EVALUATOR:
+                raise ValueError(f"cresset.compile: frontend='evaluate' cannot be had here: {_NO_EVALUATOR}")
+        elif not isinstance(value, bool):
+            raise TypeError(f"cresset.compile: option {name!r} must be True or False, got {value!r}")
+        chosen[name] = value
+    chosen["evaluate"] = chosen.pop("frontend") == "evaluate"
+    return chosen
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mode=None, options=None, disable=False):
+    """Compiles a function or a module; usable as a function and as a decorator.
+
+    The arguments have their meaning from torch.compile. Input sizes are symbolic from the first call on. With
+    ``dynamic=False`` sizes are specialized. With ``"auto"`` sizes are specialized until they vary, and this is
+    remembered on disk.
+
+    The first call captures the function. A later call runs compiled code if the guards of a cache entry accept it, else
+    the function is compiled again. Code that cannot be captured runs eagerly, unless ``fullgraph=True``.
+
+    Raises:
+        ValueError, TypeError: unknown mode, option or backend.
+        CaptureError: at a call, with ``fullgraph=True``, when the function cannot be captured whole.
+        ConstraintError: at a call, when a dimension marked dynamic would have to be static.
+    """
+    chosen = _check_options(mode, options, dynamic, backend)
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+        )
+    if not callable(model):
+        raise TypeError(f"cresset.compile: expected a callable (a function or a module), got {type(model).__name__}")
+    if disable or is_disabled(model):
+        return model
+    settings = {
+        "dynamic": dynamic is not False,
+        "auto_dynamic": dynamic == "auto",
+        "fullgraph": bool(fullgraph),
+        **chosen,
+    }
+    if isinstance(model, torch.nn.Module):
+        return compile_module(model, settings, _register)
+    if inspect.isclass(model):
+        raise TypeError("cresset.compile: expected a function or a module, got a class; compile an instance")
+    return _compile_callable(model, settings)
+
+
+def _compile_callable(function, settings):
+    compiled = _C.compile(function, **settings)
+    compiled._cresset_settings = settings
+    return _register(compiled)
+
+
+def _reduce_function(compiled):
+    """Pickles a compiled function by name if its module has it under this name, else by function and settings."""
+    found = sys.modules.get(compiled.__module__)
+    for name in compiled.__qualname__.split("."):
+        found = getattr(found, name, None)
+    if found is compiled:
+        return compiled.__qualname__
+    return _compile_callable, (compiled.__wrapped__, compiled._cresset_settings)
+
+
+def compile_in_place(module, **settings):
+    """The counterpart of torch's ``module.compile()``: from now on, calls of this module run compiled code. All owners
+    of the module, including parent modules, get the compiled call. Class, name and state stay unchanged; copies and
+    pickles are not compiled. ``settings``: as for :func:`compile`. Returns the module. Raises TypeError for
+    any other object."""
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"cresset.compile_in_place: expected a module, got {type(module).__name__}")
+    module._compiled_call_impl = compile(module._call_impl, **settings)
+    return module
+
+
+def _register(function):
+    if _C.after_collection not in gc.callbacks:  # a full collection drops cache entries of dead models
+        gc.callbacks.append(_C.after_collection)
+    _compiled.add(function)
+    return function
+
+
+def trace(model=None, *, options=None, **settings):
+    """:func:`compile` with the tracing front end: the function runs in CPython's own evaluator, on proxy tensors.
+
+    The Python code runs at full speed, but reads and writes of Python state are invisible. Arguments and modules are
+    guarded as a whole. A call that reads data or writes state runs eagerly from then on.
+    """
+    return compile(model, options={**(options or {}), "frontend": "trace"}, **settings)
+
+
+def _mark(tensor, dim, kind, low=None, high=None, typical=None):
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"cresset.mark_{kind}: expected a tensor, got {type(tensor).__name__}")
+    for d in dim if isinstance(dim, (list, tuple)) else (dim,):
+        if not -tensor.dim() <= d < tensor.dim():
+            raise IndexError(f"cresset.mark_{kind}: dimension {d} of a tensor with {tensor.dim()} dimensions")
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"cresset.mark_{kind}: min={low} is greater than max={high}")
+        if typical is not None and not max(low or 0, 0) <= typical <= (typical if high is None else high):
+            raise ValueError(f"cresset.mark_{kind}: typical={typical} is outside [{low}, {high}]")
+        size = tensor.size(d)
+        if (low is not None and size < low) or (high is not None and size > high):
+            raise ValueError(f"cresset.mark_{kind}: size {size} of dimension {d} is outside [{low}, {high}]")
+        marks = getattr(tensor, "_cresset_marks", None)
+        if marks is None:
+            marks = tensor._cresset_marks = {}
+        marks[d % tensor.dim()] = (kind, low, high, typical)
+
+
+def mark_dynamic(tensor, dim, *, min=None, max=None, typical=None):
+    """Promises that this dimension varies, within [min, max]. A specializing program is an error, which names the line.
+
+    ``typical``: the size for choosing between plans that are right for all sizes; default: the size of the first call.
+    Raises TypeError for a value other than a tensor, and IndexError for a missing dimension. Raises ValueError if the
+    size or ``typical`` is outside [min, max].
+    """
+    _mark(tensor, dim, "dynamic", min, max, typical)
+
+
+def maybe_mark_dynamic(tensor, dim, *, typical=None):
+    """Suggests that this dimension varies. A program that specializes it is compiled without an error. ``typical``: as
+    for `mark_dynamic`."""
+    _mark(tensor, dim, "maybe", typical=typical)
+
+
+def mark_unbacked(tensor, dim, *, typical=None):
+    """Gives this dimension an unbacked symbol: no guard mentions it, whatever the program does.
+
+    A decision on the dimension is a graph break. With ``fullgraph=True`` it is an error, which names the decision, its
+    line, and the fact to state by ``cresset.check``. Conditions of the operators (equal sizes, for example) are checked
+    when the program runs. ``typical``: as for `mark_dynamic`.
+    """
+    _mark(tensor, dim, "unbacked", typical=typical)
+
+
+def mark_static(tensor, dim=None):
+    """Specializes this dimension: each of its sizes is compiled separately. ``dim=None``: all dimensions."""
+    _mark(tensor, range(tensor.dim()) if dim is None else dim, "static")
+
+
+def stats():
+    """Statistics since the process began or the last ``reset()``: a dict of counts and milliseconds."""
+    out = _C.stats()
+    out["bytes_planned"] = sum(row.get("bytes_planned", 0) for f in list(_compiled) for row in _C.variants(f))
+    return out
+
+
+def reset():
+    """Drops all cache entries, the counters, and memory kept for later calls."""
+    for function in list(_compiled):
+        _C.clear_variants(function)
+    _C.reset_stats()
+    _C.trim_memory()
+
+
+@dataclasses.dataclass(frozen=True)
+class BreakReason:
+    """The reason for a graph break or an eager call. ``kind`` is a row of docs/graph_breaks.md, which ``description``
+    and ``remedy`` quote. ``location`` is "file.py:12 in function", or empty."""
+
+    kind: str
+    description: str
+    text: str
+    detail: str
+    location: str
+    remedy: str
+
+    def __str__(self):
+        return f"{self.text} [{self.kind}: {self.description}; remedy: {self.remedy}]"
+
+
+class Explanation:
+    """The result of compiling a function for one call: graph segments with their graphs, guards, kernels and ends.
+
+    ``variants``: a dict for each graph segment, in the order of the call. ``begins`` and ``ends`` are empty where the
+    segment begins or ends with the call. ``break_reasons``: a :class:`BreakReason` for each graph break and eager call. ``learned``: differences of later calls from this call, a line each.
+    """
+
+    GRAPH_LINES, FACTS = 60, 8  # of each graph segment, when printed
+
+    def __init__(self, name, variants, counters, learned=()):
+        self.name = name
+        self.variants = variants
+        self.counters = counters
+        self.learned = list(learned)
+
+    @property
+    def break_reasons(self):
+        return [BreakReason(**v["break_reason"]) for v in self.variants if v["break_reason"]]
+
+    @property
+    def graph_breaks(self):
+        return [v["eager_reason"] or v["ends"] for v in self.variants if v["eager_reason"] or v["ends"]]
+
+    def __str__(self):
+        lines = [f"cresset.explain: {self.name}"]
+        for i, v in enumerate(self.variants):
+            lines += self._piece(i, v)
+        lines += [f"  learned: {text}" for text in self.learned]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _piece(self, i, v):
+        name = f"  piece {i}" + (f", from {v['begins']} on" if v["begins"] else "")
+        if v["eager_reason"]:
+            return [f"{name}: runs eagerly: {v['eager_reason']}", *self._advice(v)]
+        lines = [
+            f"{name}: {v['operators']} operators, {v['kernel_count']} kernels, {v['extern_calls']} library calls; "
+            f"passes {v['ms_passes']:.1f} ms, lowering {v['ms_lower']:.1f} ms, code generation {v['ms_codegen']:.1f} ms"
+        ]
+        lines += [f"    guard: {g}" for g in v["guards"]] or ["    no guards on sizes"]
+        lines += self._first(v["facts"], self.FACTS, "holds for: ", f".variants[{i}]['facts']")
+        lines += self._first(v["graph"].splitlines(), self.GRAPH_LINES, "", f".variants[{i}]['graph']")
+        return lines + ([f"    ends: {v['ends']}", *self._advice(v)] if v["ends"] else [])
+
+    @staticmethod
+    def _advice(v):
+        why = v["break_reason"]
+        return [f"    {why['kind']}: {why['description']}", f"    remedy: {why['remedy']}"]
+
+    @staticmethod
+    def _first(texts, count, before, where):
+        lines = [f"    {before}{text}" for text in texts[:count]]
+        return lines + ([f"    ... {len(texts) - count} more lines in {where}"] if len(texts) > count else [])
+
+
+def explain(function, **settings):
+    """``explain(f)(*args)`` compiles f for these arguments, runs it, and returns an :class:`Explanation`."""
+
+    def run(*args, **kwargs):
+        target = function
+        if isinstance(target, torch.nn.Module):
+            module = target
+            target = types.MethodType(type(module).__call__, module)
+        fresh = _C.compile(
+            target,
+            **{
+                **_check_options(None, None, None, None),
+                "dynamic": True,
+                "fullgraph": False,
+                "keep_text": True,
+                **settings,
+            },
+        )
+        before = _C.stats()
+        fresh(*args, **kwargs)
+        after = _C.stats()
+        counters = {k: after[k] - before[k] for k in after if isinstance(after[k], (int, float))}
+        name = getattr(function, "__qualname__", type(function).__name__)
+        return Explanation(name, _C.variants(fresh), counters, _C.learned(fresh))
+
+    return run

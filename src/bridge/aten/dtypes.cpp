@@ -1,0 +1,89 @@
+#include "bridge/aten/dtypes.h"
+
+#include "base/check.h"
+
+namespace cresset::bridge {
+
+c10::ScalarType to_torch(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return c10::kBool;
+    case DType::U8:
+      return c10::kByte;
+    case DType::I8:
+      return c10::kChar;
+    case DType::I16:
+      return c10::kShort;
+    case DType::I32:
+      return c10::kInt;
+    case DType::I64:
+      return c10::kLong;
+    case DType::F16:
+      return c10::kHalf;
+    case DType::BF16:
+      return c10::kBFloat16;
+    case DType::F32:
+      return c10::kFloat;
+    case DType::F64:
+      return c10::kDouble;
+    case DType::C64:
+      return c10::kComplexFloat;
+    case DType::C128:
+      return c10::kComplexDouble;
+  }
+  CRESSET_CHECK(false, "unknown dtype");
+}
+
+std::optional<DType> from_torch(c10::ScalarType type) {
+  for (int i = 0; i <= static_cast<int>(DType::C128); ++i)
+    if (to_torch(static_cast<DType>(i)) == type) return static_cast<DType>(i);
+  return std::nullopt;
+}
+
+c10::Device to_torch(graph::Device device) {
+  switch (device.kind) {
+    case graph::DeviceKind::Cpu:
+      return c10::Device(c10::kCPU);
+    case graph::DeviceKind::Cuda:
+      return c10::Device(c10::kCUDA, device.index);
+    case graph::DeviceKind::Meta:
+      return c10::Device(c10::kMeta);
+  }
+  CRESSET_CHECK(false, "unknown device kind");
+}
+
+std::optional<graph::Device> from_torch(c10::Device device) {
+  if (device.is_cpu()) return graph::Device{graph::DeviceKind::Cpu, -1};
+  if (device.is_cuda()) return graph::Device{graph::DeviceKind::Cuda, device.index()};
+  if (device.is_meta()) return graph::Device{graph::DeviceKind::Meta, -1};
+  return std::nullopt;
+}
+
+c10::MemoryFormat to_torch(graph::MemoryFormat format) {
+  switch (format) {
+    case graph::MemoryFormat::Contiguous:
+      return c10::MemoryFormat::Contiguous;
+    case graph::MemoryFormat::Preserve:
+      return c10::MemoryFormat::Preserve;
+    case graph::MemoryFormat::ChannelsLast:
+      return c10::MemoryFormat::ChannelsLast;
+    case graph::MemoryFormat::ChannelsLast3d:
+      return c10::MemoryFormat::ChannelsLast3d;
+  }
+  CRESSET_CHECK(false, "unknown memory format");
+}
+
+graph::MemoryFormat from_torch(c10::MemoryFormat format) {
+  switch (format) {
+    case c10::MemoryFormat::Preserve:
+      return graph::MemoryFormat::Preserve;
+    case c10::MemoryFormat::ChannelsLast:
+      return graph::MemoryFormat::ChannelsLast;
+    case c10::MemoryFormat::ChannelsLast3d:
+      return graph::MemoryFormat::ChannelsLast3d;
+    default:
+      return graph::MemoryFormat::Contiguous;
+  }
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,314 @@
+// The end of a graph segment: deferred operators run, and trace tensors become real in place.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "base/log.h"
+#include "bridge/aten/autograd_history.h"
+#include "bridge/autograd/double_backward.h"
+#include "bridge/autograd/escaped_gradients.h"
+#include "bridge/autograd/gradients.h"
+#include "bridge/capture/capture.h"
+#include "bridge/capture/control_flow.h"
+#include "bridge/capture/graph_interpreter.h"
+
+namespace cresset::bridge {
+namespace {
+
+// RAII: operators were captured below autograd, autocast and Python's modes, and run there.
+class BelowEverything {
+ public:
+  BelowEverything() : saved_(c10::impl::tls_local_dispatch_key_set()) {
+    c10::impl::LocalDispatchKeySet keys = saved_;
+    keys.included_ = c10::default_included_set;
+    keys.excluded_ =
+        (keys.excluded_ | c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset)
+            .remove(c10::DispatchKey::BackendSelect);
+    c10::impl::_force_tls_local_dispatch_key_set(keys);
+  }
+  ~BelowEverything() { c10::impl::_force_tls_local_dispatch_key_set(saved_); }
+
+ private:
+  c10::impl::LocalDispatchKeySet saved_;
+};
+
+// A strong reference, unless the tensor is dying on another thread at this moment.
+at::Tensor locked(TraceTensor* tensor) {
+  c10::raw::weak_intrusive_ptr::incref(tensor);
+  const auto weak = c10::weak_intrusive_ptr<c10::TensorImpl>::reclaim(tensor);
+  c10::intrusive_ptr<c10::TensorImpl> strong = weak.lock();
+  return strong ? at::Tensor(std::move(strong)) : at::Tensor();
+}
+
+}  // namespace
+
+std::vector<at::Tensor> Capture::close() {
+  closed_ = true;
+  if (on_close) std::exchange(on_close, nullptr)();
+  guests_.clear();
+  wrappers_.clear();
+  std::vector<at::Tensor> out = held();
+  lifted_.clear();
+  return out;
+}
+
+bool Capture::says_history() const {
+  for (const Guest& guest : guests_)
+    if (guest.real().defined() && is_asked_for_history(guest.real())) return true;
+  // A view of an argument, made by the program, has the argument's base as its own base, which is no input proxy.
+  const std::vector<at::Tensor> live = const_cast<Capture*>(this)->all_live();
+  return std::any_of(live.begin(), live.end(), is_asked_for_history);
+}
+
+void Capture::forget_inputs() {
+  real_inputs_.clear();
+  for (Storage& storage : storages_) storage.real.reset();
+}
+
+// Autograd counted the writes during capture. A run of the program counts them again.
+void Capture::count_writes(int times) const {
+  for (const Storage& storage : storages_) {
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined() || storage.real.is_inference())
+      continue;
+    c10::VariableVersion counter = storage.real.unsafeGetTensorImpl()->version_counter();
+    const auto seen = static_cast<int64_t>(storage.version - storage.unseen);
+    if (seen != 0)
+      counter.set_version(std::max<int64_t>(static_cast<int64_t>(counter.current_version()) + times * seen, 0));
+  }
+}
+
+// Includes proxy tensors which only the capture itself holds.
+std::vector<at::Tensor> Capture::all_live() {
+  std::vector<at::Tensor> out;
+  const std::lock_guard lock(live_mutex_);
+  for (TraceTensor* tensor : live_)
+    if (at::Tensor strong = locked(tensor); strong.defined()) out.push_back(std::move(strong));
+  return out;
+}
+
+std::vector<at::Tensor> Capture::held() {
+  std::unordered_map<TraceTensor*, int64_t> own;  // references held by the capture, by proxy tensor
+  for (const auto& [impl, stand_in] : lifted_) ++own[static_cast<TraceTensor*>(stand_in.unsafeGetTensorImpl())];
+  for (const Guest& guest : guests_) ++own[guest.stand_in()];
+  for (const Guest& wrapper : wrappers_) ++own[wrapper.stand_in()];
+  std::vector<at::Tensor> out;
+  const std::lock_guard lock(live_mutex_);
+  for (TraceTensor* tensor : live_) {
+    at::Tensor strong = locked(tensor);
+    if (!strong.defined()) continue;
+    const auto mine = own.find(tensor);
+    if (mine == own.end() || strong.use_count() > static_cast<size_t>(mine->second) + 1)
+      out.push_back(std::move(strong));
+  }
+  return out;
+}
+
+Captured Captured::for_one_run() const {
+  Captured out;
+  out.graph = std::make_unique<graph::Graph>(*graph);
+  out.constants = constants;
+  out.symbols = symbols;
+  out.outputs = outputs;
+  out.data_calls = data_calls;
+  out.facts = facts;
+  out.backward = backward;
+  return out;
+}
+
+namespace {
+
+// The state for a backward pass of an interpreted capture.
+struct Once {
+  Once(Captured taken, std::vector<at::Tensor> real)
+      : captured(std::move(taken)), inputs(std::move(real)), interpreter(captured, inputs) {}
+  Captured captured;
+  std::vector<at::Tensor> inputs;
+  Interpreter interpreter;
+  std::vector<at::Tensor> originals;  // of the inputs, with their history
+};
+
+// Double-backward passes, at the sizes of this call.
+BackwardRun recorded_of(const std::shared_ptr<Once>& once, const std::vector<TangentLayout>& layouts) {
+  const Captured& captured = once->captured;
+  if (!captured.data_calls.empty() || !captured.backward->part.calls.empty()) return nullptr;
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  std::vector<int64_t> symbols;
+  for (const SymbolBinding& s : captured.symbols) {
+    const std::optional<int64_t> number = captured.graph->env().hint(captured.graph->pool().var(s.var));
+    if (!number) return nullptr;
+    slots.emplace(s.var, static_cast<uint32_t>(symbols.size()));
+    symbols.push_back(*number);
+  }
+  const auto pass = std::make_shared<RecordedPass>(*captured.graph, captured.backward, captured.constants, slots);
+  std::vector<graph::ValueId> saved;
+  for (const graph::ValueId v : used_from_outside(*captured.graph, captured.backward->part))
+    if (!captured.backward->is_of_pass(v) && once->interpreter.known(v).defined()) saved.push_back(v);
+  pass->set_saved(saved);
+  std::vector<at::Tensor> given = once->originals;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (!given[i].defined()) given[i] = once->inputs[i];
+  const auto call = std::make_shared<const RecordedPass::Call>(
+      RecordedPass::note(given, captured.constants, symbols.data(), symbols.size()));
+  return [=](std::vector<at::Tensor> tangents, const auto&) {
+    std::vector<at::Tensor> kept;
+    for (const graph::ValueId v : saved) kept.push_back(once->interpreter.known(v));
+    return pass->run(*call, std::move(tangents), layouts, kept);
+  };
+}
+
+void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& results) {
+  const Backward& backward = *once->captured.backward;
+  const auto shared = shared_roots(backward, once->captured.outputs);
+  std::vector<at::Tensor> roots, leaves;
+  std::vector<TangentLayout> layouts;
+  const auto at = [&](const Backward::Place& place) {
+    return tensor_at(place, once->originals, once->captured.constants, results);
+  };
+  for (size_t i = 0; i < backward.roots.size(); ++i) {
+    OutputSpec whole;
+    whole.kind = OutputSpec::Kind::GraphOutput;
+    whole.position = shared[i].value_or(0);
+    const at::Tensor& t = roots.emplace_back(shared[i] ? once->interpreter.output(whole) : at(backward.roots[i]));
+    layouts.push_back({t.sizes().vec(), t.strides().vec(), t.scalar_type(), t.device()});
+  }
+  for (const Backward::Place& leaf : backward.leaves) leaves.push_back(at(leaf));
+  const std::vector<Backward::Place> written = written_roots(backward);
+  BackwardRuns runs;
+  runs.takes_any = true;
+  runs.compiled = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const c10::DispatchKeySet keys = c10::impl::tls_local_dispatch_key_set().excluded_;
+    const BelowEverything below;
+    once->interpreter.cast_in_part(keys & c10::autocast_dispatch_keyset);
+    const Backward& computes = *once->captured.backward;
+    const bool may_lack = computes.linear && computes.part.calls.empty();
+    if (!may_lack) fill_with_zeros(tangents, layouts);
+    return once->interpreter.gradients(*once->captured.backward, tangents);
+  };
+  runs.recorded = recorded_of(once, layouts);
+  runs.arriving = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const BelowEverything below;
+    fill_with_zeros(tangents, layouts);
+    return once->interpreter.arriving(*once->captured.backward, tangents);
+  };
+  set_gradients(roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr, std::move(runs));
+  for (size_t i = 0; i < results.size(); ++i) {
+    const OutputSpec& spec = once->captured.outputs[i];
+    if (spec.kind == OutputSpec::Kind::GraphOutput &&
+        std::find(shared.begin(), shared.end(), spec.position) != shared.end())
+      results[i] = once->interpreter.output(spec);
+  }
+  for (const Backward::Place& place : written)
+    for (size_t i = 0; i < results.size(); ++i)
+      if (const OutputSpec& spec = once->captured.outputs[i];
+          spec.is_view && !spec.detached && place == Backward::Place{spec.kind, spec.position}) {
+        const AboveAutograd recording;
+        const at::AutoGradMode mode(!spec.unrecorded);
+        results[i] = once->interpreter.view(spec, at(place));
+      }
+}
+
+}  // namespace
+
+std::vector<at::Tensor> Capture::interpret(Captured& captured) {
+  std::optional<BelowEverything> below(std::in_place);
+  for (const SymbolBinding& s : captured.symbols)  // of dimensions marked unbacked
+    if (s.source.kind == runtime::SymbolSource::Kind::InputSize && s.source.position < real_inputs_.size())
+      captured.graph->env().learn(s.var, real_inputs_[s.source.position].size(s.source.dim));
+  const auto once = std::make_shared<Once>(std::move(captured), real_inputs_);
+  once->interpreter.run();
+  std::vector<at::Tensor> out;
+  for (const OutputSpec& spec : once->captured.outputs) {
+    out.push_back(once->interpreter.output(spec));
+    if (spec.leaf && out.back().defined()) out.back().set_requires_grad(true);
+  }
+  deferred_error_ = once->interpreter.error();
+  failed_ = deferred_error_ != nullptr;
+  if (once->captured.backward != nullptr && !deferred_error_) {
+    once->originals.resize(real_inputs_.size());
+    for (const Storage& storage : storages_)
+      if (storage.home == OutputSpec::Kind::Input) once->originals.at(storage.position) = storage.real;
+    below.reset();
+    set_gradients(once, out);
+  }
+  return out;
+}
+
+void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real) {
+  std::vector<at::Tensor> own_history;
+  std::unordered_map<const c10::TensorImpl*, size_t> bases;
+  for (size_t i = 0; i < trace.size(); ++i) {
+    auto* tensor = static_cast<TraceTensor*>(trace[i].unsafeGetTensorImpl());
+    if (!real[i].defined() || tensor->settled()) continue;
+    const std::vector<at::Tensor>& leaves = tensor->capture().own_leaves_;
+    const bool is_leaf =
+        std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
+    const bool is_callers = tensor->capture().is_callers(*tensor);  // a proxy tensor: views refer to the tensor itself
+    tensor->settle(real[i]);
+    if (is_asked_for_history(trace[i])) {  // autograd is at work on the tensor's present history
+      own_history.push_back(trace[i]);
+    } else if (real[i].requires_grad() &&
+               (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
+      tensor->take_history(real[i]);
+      if (!is_callers && !real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
+    } else if (is_leaf && real[i].requires_grad()) {
+      take_place_of(real[i], trace[i]);
+    } else {
+      own_history.push_back(trace[i]);
+    }
+  }
+  // Results which are views of each other remain so.
+  for (const at::Tensor& t : trace)
+    if (auto* view = torch::autograd::impl::get_view_autograd_meta(t);
+        view != nullptr && view->has_bw_view() && !is_asked_for_history(t)) {
+      auto& base = const_cast<torch::autograd::ViewInfo&>(view->get_backward_view()).base_;
+      if (const auto found = bases.find(base.unsafeGetTensorImpl()); found != bases.end()) base = trace[found->second];
+    }
+  settle_gradients(own_history);
+}
+
+void Capture::settle_native_results(const std::vector<at::Tensor>& results) const {
+  settle_gradients(results, first_node_);
+}
+
+BreakReason Capture::located(BreakReason why) const {
+  if (!why.location.empty()) return why;
+  why.location = graph_->locations[graph_->current_location];
+  if (!remark.empty()) why.remark += "; " + remark;
+  return why;
+}
+
+void Capture::flush(const BreakReason& why) {
+  if (closed_) return;
+  set_location();
+  if (in_part()) {
+    fail_part(located(why));
+    TORCH_CHECK(false, "cresset: ", part_failure_.text());
+  }
+  if (before_flush) {
+    const auto end = std::exchange(before_flush, nullptr);
+    if (end(why)) return;
+  }
+  why_closed_ = located(why);
+  CRESSET_LOG(Graph, "capture ends early: " + why_closed_.text());
+  const std::vector<at::Tensor> live = close();
+  Captured captured = finish(live, /*runs_once=*/true);
+  settle(live, interpret(captured));
+  settle_written();
+}
+
+// The autograd graph of this run stays in the histories of the caller's written tensors.
+void Capture::settle_written() const {
+  std::vector<at::Tensor> written;
+  for (const Storage& storage : storages_) {
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
+    if (storage.version != 0) refresh_history(storage.real);
+    if (gradient_node(storage.real) != storage.gradient_node) written.push_back(storage.real);
+  }
+  settle_gradients(written, first_node_);
+}
+
+void Capture::rethrow_deferred() {
+  if (deferred_error_) std::rethrow_exception(std::exchange(deferred_error_, nullptr));
+}
+
+}  // namespace cresset::bridge

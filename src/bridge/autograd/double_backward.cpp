@@ -1,0 +1,263 @@
+#include "bridge/autograd/double_backward.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "bridge/aten/autograd_history.h"
+#include "bridge/aten/dtypes.h"
+#include "bridge/aten/op_schema.h"
+#include "bridge/autograd/recorded_forward.h"
+#include "bridge/capture/control_flow.h"
+#include "bridge/capture/graph_cut.h"
+#include "bridge/capture/graph_interpreter.h"
+#include "sym/eval.h"
+
+namespace cresset::bridge {
+namespace {
+
+using torch::autograd::Edge;
+
+// The same memory, with a history.
+at::Tensor with_history(const at::Tensor& plain, const Edge& edge) {
+  at::Tensor out = plain.detach();
+  if (!edge.is_valid()) return out;
+  if (dynamic_cast<torch::autograd::AccumulateGrad*>(edge.function.get()) != nullptr) {
+    out.set_requires_grad(true);
+    torch::autograd::impl::set_grad_accumulator(
+        out, decltype(torch::autograd::AutogradMeta::grad_accumulator_)(edge.function));
+  } else {
+    torch::autograd::impl::set_gradient_edge(out, edge);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::atomic<int64_t>& recorded_passes() {
+  static std::atomic<int64_t> count = 0;
+  return count;
+}
+
+RecordedPass::RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
+                           const std::vector<at::Tensor>& constants,
+                           const std::unordered_map<sym::VarId, uint32_t>& slots)
+    : whole_(std::make_shared<const graph::Graph>(graph)),
+      graph_(*whole_),
+      backward_(std::move(backward)),
+      constants_(constants),
+      slots_(slots) {
+  for (const graph::NodeId id : backward_->part.order)
+    if (!backward_->in_own_casts.contains(id)) note_castable(id);
+}
+
+// Operators whose operands autocast always casts to its own dtype. Operators outside of this list may be cast, too.
+static bool is_lowered(graph::OpId op) {
+  static constexpr std::string_view kNames[] = {"mm",     "addmm",  "bmm",         "baddbmm",      "addbmm", "matmul",
+                                                "linear", "conv1d", "conv2d",      "conv3d",       "mv",     "addmv",
+                                                "addr",   "dot",    "convolution", "_convolution", "vecdot", "einsum"};
+  std::string_view name = graph::op_name(op);
+  if (!name.starts_with("aten::")) return false;
+  name.remove_prefix(std::strlen("aten::"));
+  name = name.substr(0, name.find('.'));
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+void RecordedPass::note_castable(graph::NodeId id) {
+  const graph::Node& node = graph_.node(id);
+  const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
+  if (!handle) return;
+  const auto note = [&](Castable& on, c10::DispatchKey key, bool is_cuda) {
+    if (!handle->hasKernelForDispatchKey(key)) return;
+    graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) {
+      const c10::ScalarType dtype = to_torch(graph_.type(v).dtype);
+      if ((graph_.type(v).device.kind == graph::DeviceKind::Cuda) != is_cuda || !c10::isFloatingType(dtype) ||
+          dtype == c10::kDouble)
+        return;
+      if (is_lowered(node.op))
+        on.lowered.push_back(dtype);
+      else
+        on.others = true;
+    });
+  };
+  note(on_cpu_, c10::DispatchKey::AutocastCPU, false);
+  note(on_cuda_, c10::DispatchKey::AutocastCUDA, true);
+}
+
+bool RecordedPass::casts_apart() const {
+  const auto differ = [](const Castable& on, c10::DeviceType device) {
+    if ((!on.others && on.lowered.empty()) || !at::autocast::is_autocast_enabled(device)) return false;
+    const c10::ScalarType dtype = at::autocast::get_autocast_dtype(device);
+    return on.others ||
+           std::any_of(on.lowered.begin(), on.lowered.end(), [&](c10::ScalarType d) { return d != dtype; });
+  };
+  return differ(on_cpu_, at::kCPU) || differ(on_cuda_, at::kCUDA);
+}
+
+RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
+                                      const int64_t* symbols, size_t count) {
+  Call out;
+  for (const at::Tensor& t : inputs) {
+    out.inputs.add(t);
+    out.edges.push_back(t.requires_grad() ? torch::autograd::impl::gradient_edge(t) : Edge());
+  }
+  for (const at::Tensor& t : constants) out.constants.push_back(version_of(t));
+  out.symbols.assign(symbols, symbols + count);
+  return out;
+}
+
+// Flags by value: whether a value depends on leaves with gradients.
+std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
+  static const graph::OpId detach = graph::op_id("aten::detach");
+  const auto may_depend = [&](graph::ValueId v) {
+    const DTypeCategory kind = category(graph_.type(v).dtype);
+    return kind == DTypeCategory::Float || kind == DTypeCategory::Complex;
+  };
+  std::vector<bool> out(graph_.value_count());
+  for (size_t i = 0; i < call.edges.size(); ++i) out[graph_.inputs[i].index] = call.edges[i].is_valid();
+  for (size_t i = 0; i < constants_.size(); ++i) out[graph_.constants[i].index] = constants_[i].requires_grad();
+  for (const graph::NodeId id : graph_.order) {
+    bool depends = false;
+    graph::Graph::for_each_value(graph_.node(id).args, [&](const graph::ValueId& v) { depends |= out[v.index]; });
+    // Random numbers drawn into a tensor depend only on its layout and have no derivative.
+    depends = depends && graph_.node(id).op != detach &&
+              !std::string_view(graph::op_name(graph_.node(id).op)).starts_with("cresset::bernoulli_fill");
+    for (const graph::ValueId v : graph_.node(id).results) out[v.index] = depends && may_depend(v);
+  }
+  return out;
+}
+
+// Checks that no value which is read was written meanwhile. read: flags by value.
+void RecordedPass::check(const Call& call, const std::vector<bool>& read) const {
+  std::vector<bool> inputs;
+  for (size_t i = 0; i < call.edges.size(); ++i) inputs.push_back(read[graph_.inputs[i].index]);
+  if (!inputs.empty()) call.inputs.check(inputs);
+  for (size_t i = 0; i < constants_.size(); ++i)
+    TORCH_CHECK(!read[graph_.constants[i].index] || version_of(constants_[i]) == call.constants[i],
+                "one of the variables needed for gradient computation has been modified by an inplace operation: [",
+                constants_[i].toString(), " ", constants_[i].sizes(), "] is at version ", version_of(constants_[i]),
+                "; expected version ", call.constants[i], " instead, in gradients of gradients of a compiled call.");
+  for (const graph::Mutation& m : graph_.mutations)
+    TORCH_CHECK(
+        !read[(m.is_constant ? graph_.constants : graph_.inputs)[m.input].index],
+        "cresset: gradients of gradients (create_graph=True) need what a compiled call has overwritten in place. "
+        "Call the function without cresset.compile.");
+}
+
+// Calls give(interpreter) once all operands of the backward subgraph are present.
+template <class Give>
+std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::vector<at::Tensor>& saved,
+                                                  Give&& give) const {
+  const AboveAutograd recording;
+  const c10::DispatchKeySet excluded =
+      c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset;
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  Captured joint;
+  joint.graph = std::make_unique<graph::Graph>(graph_);
+  joint.constants = constants_;
+  joint.backward = backward_;
+  std::vector<at::Tensor> given;
+  const bool on_record = c10::GradMode::is_enabled();
+  for (size_t i = 0; i < call.edges.size(); ++i)
+    given.push_back(with_history(call.inputs.tensors[i], on_record ? call.edges[i] : Edge()));
+  Interpreter interpreter(joint, given, [&](sym::ExprId e) {
+    return sym::eval(graph_.env().pool(), e, [&](sym::VarId var) -> std::optional<int64_t> {
+      const auto slot = slots_.find(var);
+      return slot != slots_.end() ? std::optional(call.symbols[slot->second]) : std::nullopt;
+    });
+  });
+  const std::vector<bool> depends = depends_on_leaves(call);
+  for (size_t i = 0; i < saved_.size(); ++i)
+    if (!depends[saved_[i].index] || !c10::GradMode::is_enabled()) interpreter.know(saved_[i], saved[i]);
+  std::vector<graph::ValueId> wanted;
+  for (const graph::ValueId v : used_from_outside(graph_, backward_->part))
+    if (!backward_->is_of_pass(v)) wanted.push_back(v);
+  check(call, interpreter.compute(wanted));
+  interpreter.cast_in_part(excluded);
+  return give(interpreter);
+}
+
+// Whether the backward subgraph's operators have the derivatives of eager mode's pass. Each operand then has the
+// history which its operator in the graph gives it, and autograd calls no Python functions.
+bool RecordedPass::is_plain(const std::vector<bool>& depends) const {
+  const AutogradRecord& record = *backward_->record;
+  if (!record.functions.empty() || record.reads_copies) return false;
+  for (const RecordedCall& call : record.calls) {
+    if (call.is_backward) continue;
+    for (const RecordedCall::Given& given : call.given)
+      if (given.history != given.value && (given.history.valid() || depends[given.value.index])) return false;
+    for (uint32_t i = call.begin; i < call.end && !call.recorded; ++i)
+      for (const graph::ValueId v : graph_.node(graph::NodeId{i}).results)
+        if (depends[v.index]) return false;
+  }
+  return true;
+}
+
+// nullopt: this way is impossible, and the backward subgraph may run instead.
+std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call& call,
+                                                                      const std::vector<at::Tensor>& tangents,
+                                                                      const std::vector<at::Tensor>& saved) const {
+  const std::vector<bool> depends = depends_on_leaves(call);
+  const bool may_fail = is_plain(depends);
+  if (!backward_->record->complete && may_fail) return std::nullopt;
+  TORCH_CHECK(backward_->record->complete,
+              "cresset: gradients of gradients (create_graph=True) cannot pass through this compiled call: a function "
+              "of Python's in autograd's record is of a tensor that the program does not read. Call the function "
+              "without cresset.compile.");
+  const AboveAutograd recording;
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> no_autocast(c10::autocast_dispatch_keyset);
+  std::vector<at::Tensor> given;
+  for (size_t i = 0; i < call.edges.size(); ++i) given.push_back(with_history(call.inputs.tensors[i], call.edges[i]));
+  try {
+    RecordedForward forward(whole_, *backward_, given, constants_, depends,
+                            [graph = whole_, slots = slots_, symbols = call.symbols](sym::ExprId e) {
+                              return sym::eval(graph->env().pool(), e,
+                                               [&](sym::VarId var) -> std::optional<int64_t> {
+                                                 const auto slot = slots.find(var);
+                                                 return slot != slots.end() ? std::optional(symbols[slot->second])
+                                                                            : std::nullopt;
+                                               })
+                                  .value();
+                            });
+    for (size_t i = 0; i < saved_.size(); ++i)
+      if (!depends[saved_[i].index]) forward.know(saved_[i], saved[i]);
+    for (const Backward::Write& w : backward_->writes)
+      forward.know(w.live, tensor_at(w.place, given, constants_, {}).detach());
+    check(call, forward.run());
+    no_autocast.reset();  // formulas follow autocast at the call of the pass
+    return forward.gradients(tangents);
+  } catch (const c10::Error&) {
+    if (!may_fail) throw;
+    return std::nullopt;
+  }
+}
+
+std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tensor> tangents,
+                                          const std::vector<TangentLayout>& layouts,
+                                          const std::vector<at::Tensor>& saved) const {
+  ++recorded_passes();
+  const auto of_part = [&](std::vector<at::Tensor> given) {
+    if (!backward_->linear) fill_with_zeros(given, layouts);
+    return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, given); });
+  };
+  if (!c10::GradMode::is_enabled()) return of_part(std::move(tangents));
+  if (auto found = through_autograd(call, tangents, saved)) {
+    const at::NoGradGuard for_what_it_writes;
+    if (!backward_->writes.empty()) of_part(std::move(tangents));
+    return *std::move(found);
+  }
+  return of_part(std::move(tangents));
+}
+
+std::vector<at::Tensor> RecordedPass::arriving(const Call& call, std::vector<at::Tensor> tangents,
+                                               const std::vector<TangentLayout>& layouts,
+                                               const std::vector<at::Tensor>& saved) const {
+  fill_with_zeros(tangents, layouts);
+  return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.arriving(*backward_, tangents); });
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,512 @@
+#include "bridge/autograd/recorded_forward.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+
+#include "bridge/aten/autograd_history.h"
+#include "bridge/aten/dtypes.h"
+#include "bridge/aten/node_ptr.h"
+#include "bridge/aten/op_schema.h"
+#include "bridge/capture/arguments.h"
+#include "bridge/capture/graph_cut.h"
+#include "bridge/capture/graph_interpreter.h"
+#include "bridge/decompositions/recurrent_gradients.h"
+
+namespace cresset::bridge {
+
+using graph::ValueId;
+using torch::autograd::Edge;
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+using Kind = RecordedFunction::Kind;
+
+namespace {
+
+[[noreturn]] void cannot(const std::string& why) {
+  TORCH_CHECK(false,
+              "cresset: gradients of gradients (create_graph=True) cannot pass through this compiled call: ", why,
+              ". Call the function without cresset.compile.");
+}
+
+// The same elements, with the history of another tensor.
+at::Tensor with_history_of(const at::Tensor& value, const at::Tensor& other) {
+  at::Tensor out = value.detach();
+  torch::autograd::impl::set_gradient_edge(out, torch::autograd::impl::gradient_edge(other));
+  return out;
+}
+
+const RecordedCall::Given* given_of(const RecordedCall* call, ValueId id) {
+  return call != nullptr ? call->find(id) : nullptr;
+}
+
+// Removes the running statistics of a batch norm in training. They are written, the values of the call are gone, and
+// the remaining results do not depend on them.
+graph::Node without_statistics(graph::Node node) {
+  static const graph::OpId training = graph::op_id("aten::_native_batch_norm_legit_functional"),
+                           plain = graph::op_id("aten::native_batch_norm");
+  if (node.op != training || !std::holds_alternative<bool>(node.args.at(5)) || !std::get<bool>(node.args[5]))
+    return node;
+  node.op = plain;
+  node.args[3] = node.args[4] = graph::None{};
+  node.results.resize(3);
+  return node;
+}
+
+// Autograd has derivatives for many operators only in their in-place form (copy_), which the graph lacks.
+bool lacks_derivative(const std::vector<at::Tensor>& results) {
+  return std::any_of(results.begin(), results.end(), [](const at::Tensor& t) {
+    return t.defined() && t.requires_grad() &&
+           dynamic_cast<torch::autograd::NotImplemented*>(t.grad_fn().get()) != nullptr;
+  });
+}
+
+std::optional<c10::OperatorHandle> in_place_form(graph::OpId op) {
+  const std::string_view name = graph::op_name(op);
+  const size_t dot = std::min(name.find('.'), name.size());
+  return c10::Dispatcher::singleton().findSchema(
+      {std::string(name.substr(0, dot)) + "_", std::string(name.substr(std::min(dot + 1, name.size())))});
+}
+
+std::vector<at::Tensor> run_recorded(const graph::Graph& graph, const graph::Node& node,
+                                     const std::function<at::Tensor(ValueId)>& value,
+                                     const RecordedForward::IntegerOf& integer) {
+  std::vector<at::Tensor> results = run_by_aten(graph, node, value, integer);
+  if (!lacks_derivative(results) || results.size() != 1) return results;
+  const std::optional<c10::OperatorHandle> in_place = in_place_form(node.op);
+  if (!in_place || in_place->schema().arguments().size() > node.args.size()) return results;
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < in_place->schema().arguments().size(); ++i)
+    stack.push_back(to_torch(node.args[i], arg_type(in_place->schema().arguments()[i]), value, integer));
+  stack[0] = stack[0].toTensor().clone(at::MemoryFormat::Preserve);
+  in_place->callBoxed(stack);
+  return {stack.at(0).toTensor()};
+}
+
+bool any_wants_gradients(const variable_list& tensors) {
+  return c10::GradMode::is_enabled() && std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) {
+           return t.defined() && t.requires_grad();
+         });
+}
+
+// As torch's once_differentiable: gives the results a history which raises when a pass reaches it.
+void forbid_derivatives(variable_list& results) {
+  for (at::Tensor& result : results) {
+    if (!result.defined()) continue;
+    result = result.detach();
+    const at::Tensor leaf = result.detach().set_requires_grad(true);
+    torch::autograd::edge_list edges{torch::autograd::impl::gradient_edge(leaf)};
+    torch::autograd::set_history(
+        result,
+        make_node<torch::autograd::Error>(
+            "trying to differentiate twice a function that was marked with @once_differentiable", std::move(edges)));
+  }
+}
+
+}  // namespace
+
+// ---- Python functions
+
+struct RecordedForward::Function {
+  std::shared_ptr<const graph::Graph> graph;
+  const RecordedFunction* what;
+  std::shared_ptr<const AutogradRecord> record;
+  IntegerOf integer;
+  std::unordered_map<ValueId, at::Tensor> around;  // values of the program
+  std::unordered_map<ValueId, uint32_t> own;  // results of the node itself, with their position; without a history here
+
+  at::Tensor read(std::unordered_map<ValueId, at::Tensor>& local, graph::NodeId at, ValueId id,
+                  const NodePtr& self) const {
+    if (const auto found = local.find(id); found != local.end()) return found->second;
+    const RecordedCall::Given* const given = given_of(record->call_of(at), id);
+    if (given == nullptr || given->history == id) return outside(id, self);
+    if (!given->history.valid()) return outside(id, self).detach();
+    if (!around.contains(id)) return outside(given->history, self);  // it stands for this value
+    return with_history_of(outside(id, self).detach(), outside(given->history, self));
+  }
+
+  at::Tensor outside(ValueId id, const NodePtr& self) const {
+    const auto found = around.find(id);
+    if (found == around.end()) cannot("a function of Python's in autograd's record reads another gradient");
+    const auto result = own.find(id);
+    if (result == own.end()) return found->second;
+    at::Tensor out = found->second.detach();
+    torch::autograd::impl::set_gradient_edge(out, Edge(self, result->second));
+    return out;
+  }
+
+  at::Tensor zeros_of(ValueId id) const {
+    std::vector<int64_t> sizes;
+    for (const sym::ExprId e : graph->type(id).sizes) sizes.push_back(integer(e));
+    return at::zeros(sizes, at::dtype(to_torch(graph->type(id).dtype)));
+  }
+
+  variable_list run(const variable_list& given, const NodePtr& self) const {
+    std::unordered_map<ValueId, at::Tensor> local;
+    if (given.size() != what->given.size()) cannot("a function of Python's in autograd's record cannot be done again");
+    for (size_t i = 0; i < given.size(); ++i) {
+      const std::optional<ValueId> id = what->given[i];
+      if (given[i].defined() && !id && what->kind == Kind::Node)
+        cannot("a gradient arrives at a custom function where none did before");
+      if (id) local[*id] = given[i].defined() ? given[i] : zeros_of(*id);
+    }
+    const AboveAutograd recording;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    for (const graph::NodeId id : what->order) {
+      const graph::Node& node = graph->node(id);
+      if (is_random(node.op)) cannot("a function of Python's in autograd's record draws random numbers");
+      const std::vector<at::Tensor> results =
+          run_recorded(*graph, node, [&](ValueId v) { return read(local, id, v, self); }, integer);
+      for (size_t i = 0; i < results.size(); ++i)
+        if (results[i].defined()) local[node.results[i]] = results[i];
+    }
+    variable_list out;
+    for (size_t i = 0; i < what->made.size(); ++i) {
+      const std::optional<ValueId>& made = what->made[i];
+      if (what->kind != Kind::Node && i < given.size() && (!what->given.at(i) || !given[i].defined())) {
+        out.push_back(given[i]);  // the hook has not seen this gradient
+        continue;
+      }
+      const bool own = made && local.contains(*made);
+      out.push_back(!made ? at::Tensor() : own ? local.at(*made) : outside(*made, self));
+      // A function marked once_differentiable computes in no_grad mode.
+      if (what->once && own && out.back().defined()) out.back() = out.back().detach();
+    }
+    if (what->once && any_wants_gradients(given)) forbid_derivatives(out);
+    return out;
+  }
+};
+
+namespace {
+
+using FunctionPtr = std::shared_ptr<RecordedForward::Function>;
+
+class PreHook final : public torch::autograd::FunctionPreHook {
+ public:
+  PreHook(FunctionPtr function, Node* of) : function_(std::move(function)), of_(of) {}
+  variable_list operator()(const variable_list& given) override {
+    if (std::none_of(given.begin(), given.end(), [](const at::Tensor& t) { return t.defined(); })) return given;
+    return function_->run(given, of_->getptr());
+  }
+
+ private:
+  FunctionPtr function_;
+  Node* of_;  // the node which has the hook
+};
+
+class PostHook final : public torch::autograd::FunctionPostHook {
+ public:
+  PostHook(FunctionPtr function, Node* of) : function_(std::move(function)), of_(of) {}
+  variable_list operator()(const variable_list& made, const variable_list& given) override {
+    variable_list all = made;
+    all.insert(all.end(), given.begin(), given.end());
+    return function_->run(all, of_->getptr());
+  }
+
+ private:
+  FunctionPtr function_;
+  Node* of_;
+};
+
+// The node of a custom function.
+class FunctionNode final : public Node {
+ public:
+  using Node::Node;
+  std::string name() const override { return "CompiledFunction"; }
+  FunctionPtr function;
+
+ protected:
+  variable_list apply(variable_list&& given) override { return function->run(given, getptr()); }
+};
+
+}  // namespace
+
+// ---- The program
+
+RecordedForward::RecordedForward(std::shared_ptr<const graph::Graph> graph, const Backward& backward,
+                                 const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& constants,
+                                 const std::vector<bool>& depends, IntegerOf integer)
+    : graph_(std::move(graph)),
+      backward_(backward),
+      depends_(depends),
+      integer_(std::move(integer)),
+      values_(graph_->value_count()) {
+  // The inputs are aliases without hooks, because hooks of the inputs belong to the caller.
+  const auto begin = [](const at::Tensor& t) { return t.requires_grad() ? at::alias(t) : t; };
+  for (size_t i = 0; i < inputs.size(); ++i) values_[graph_->inputs[i].index] = begin(inputs[i]);
+  for (size_t i = 0; i < constants.size(); ++i) values_[graph_->constants[i].index] = begin(constants[i]);
+  for (const Backward::Place& leaf : backward.leaves) {
+    if (leaf.home == OutputSpec::Kind::GraphOutput) cannot("a leaf that the call made");
+    const auto& list = leaf.home == OutputSpec::Kind::Input ? graph_->inputs : graph_->constants;
+    leaves_.push_back(values_[list[leaf.position].index]);
+  }
+  find_recorded();
+}
+
+std::vector<ValueId> RecordedForward::wanted() const {
+  std::vector<ValueId> out = backward_.record->roots;
+  const auto add = [&](const RecordedFunction::Values& values) {
+    for (const auto& v : values)
+      if (v) out.push_back(*v);
+  };
+  for (const RecordedFunction& function : backward_.record->functions) {
+    std::unordered_set<ValueId> made;
+    const auto outside = [&](ValueId v) {
+      if (!made.contains(v)) out.push_back(v);
+    };
+    for (const auto& v : function.given)
+      if (v) made.insert(*v);
+    for (const graph::NodeId id : function.order) {
+      const graph::Node& node = graph_->node(id);
+      graph::Graph::for_each_value(node.args, [&](const ValueId& v) { outside(v); });
+      if (const RecordedCall* call = backward_.record->call_of(id))
+        for (const RecordedCall::Given& given : call->given)
+          if (given.history.valid()) outside(given.history);
+      made.insert(node.results.begin(), node.results.end());
+    }
+    for (const auto& v : function.made)
+      if (v) outside(*v);
+    out.push_back(function.of);
+    add(function.next);
+  }
+  // Gradients belong to the functions themselves.
+  std::unordered_set<ValueId> of_backward(backward_.tangents.begin(), backward_.tangents.end());
+  for (const Backward::Write& w : backward_.writes) of_backward.insert(w.live);
+  for (const graph::NodeId id : backward_.part.order)
+    for (const ValueId v : graph_->node(id).results) of_backward.insert(v);
+  std::erase_if(out, [&](ValueId v) { return of_backward.contains(v); });
+  return out;
+}
+
+std::vector<graph::NodeId> RecordedForward::needed(std::vector<bool>& read) const {
+  std::vector<graph::NodeId> out;
+  for (const ValueId v : wanted()) read[v.index] = true;
+  for (size_t i = graph_->order.size(); i-- > 0;) {
+    const graph::NodeId id = graph_->order[i];
+    const graph::Node& whole = graph_->node(id);
+    const bool asked = std::any_of(whole.results.begin(), whole.results.end(),
+                                   [&](ValueId v) { return read[v.index] && !values_[v.index].defined(); });
+    if (!asked) continue;
+    if (is_random(whole.op)) cannot("it draws random numbers that were not kept");
+    out.push_back(id);
+    const graph::Node node = without_statistics(whole);
+    graph::Graph::for_each_value(node.args, [&](const ValueId& v) { read[v.index] = true; });
+    if (const RecordedCall* call = backward_.record->call_of(id))
+      for (const RecordedCall::Given& given : call->given)
+        if (given.history.valid() && read[given.value.index]) read[given.history.index] = true;
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+at::Tensor RecordedForward::argument(const RecordedCall* call, ValueId id) const {
+  const at::Tensor& value = values_[id.index];
+  if (!value.defined()) cannot("a value that was not kept");
+  if (call == nullptr) return value;
+  const RecordedCall::Given* const given = given_of(call, id);
+  const bool is_recorded = recorded_.contains(call);
+  if (given == nullptr || (!call->recorded && !is_recorded)) return value;
+  if (!given->history.valid() && is_recorded && graph_->value(id).kind == graph::Value::Kind::Result) {
+    const RecordedCall* const made_by = backward_.record->call_of(graph_->value(id).node);
+    if (made_by != nullptr && recorded_.contains(made_by)) return value;
+  }
+  if (!given->history.valid()) return value.requires_grad() ? value.detach() : value;
+  const at::Tensor& history = values_[given->history.index];
+  if (depends_[id.index] && (!history.defined() || !history.requires_grad()))
+    cannot("it reads a tensor whose history is not known");
+  return given->history == id || !history.requires_grad() ? value : with_history_of(value, history);
+}
+
+// Finds calls made in no_grad mode which must be recorded. Autograd's C++ functions compute in this mode, but their
+// operators have derivatives of their own. Python functions, and the program's own no_grad regions, stay unrecorded.
+void RecordedForward::find_recorded() {
+  const AutogradRecord& record = *backward_.record;
+  std::unordered_set<ValueId> of_python;
+  for (const RecordedFunction& function : record.functions)
+    for (const auto& v : function.results)
+      if (v && function.kind == Kind::Node) of_python.insert(*v);
+  std::vector<ValueId> left = record.roots;
+  for (const RecordedCall& call : record.calls)
+    for (const RecordedCall::Given& given : call.given)
+      if (given.history.valid() && !call.is_backward) left.push_back(given.history);
+  while (!left.empty()) {
+    const ValueId v = left.back();
+    left.pop_back();
+    if (of_python.contains(v) || graph_->value(v).kind != graph::Value::Kind::Result) continue;
+    const RecordedCall* const call = record.call_of(graph_->value(v).node);
+    if (call == nullptr || call->recorded || call->is_backward || !recorded_.insert(call).second) continue;
+    for (const RecordedCall::Given& given : call->given)
+      if (!given.history.valid()) left.push_back(given.value);
+  }
+}
+
+void RecordedForward::run_steps(const graph::Node& node) {
+  std::vector<c10::IValue> args;
+  for (const graph::Arg& arg : node.args) {
+    const auto* v = std::get_if<ValueId>(&arg);
+    args.push_back(v != nullptr ? c10::IValue(argument(nullptr, *v)) : c10::IValue());
+  }
+  const auto optional = [&](size_t i) {
+    return args.at(i).isTensor() ? std::optional(args[i].toTensor()) : std::nullopt;
+  };
+  const auto kind = static_cast<RecurrentKind>(integer_(std::get<sym::ExprId>(node.args.at(5))));
+  const auto [out, kept] = recorded_steps(args.at(0).toTensor(), args.at(1).toTensor(), optional(2),
+                                          args.at(3).toTensor(), optional(4), kind, std::get<bool>(node.args.at(6)));
+  values_[node.results.at(0).index] = out;
+  values_[node.results.at(1).index] = kept;
+}
+
+void RecordedForward::run_node(graph::NodeId id) {
+  static const graph::OpId steps = graph::op_id("cresset::recurrent_steps");
+  const graph::Node node = without_statistics(graph_->node(id));
+  const RecordedCall* const call = backward_.record->call_of(id);
+  if (node.op == steps) return run_steps(node);
+  const at::AutoGradMode mode(call == nullptr || call->recorded || recorded_.contains(call));
+  std::vector<at::Tensor> results = run_recorded(*graph_, node, [&](ValueId v) { return argument(call, v); }, integer_);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].defined()) continue;
+    values_[node.results[i].index] = std::move(results[i]);
+    give_history(node.results[i]);
+  }
+}
+
+// Of the metadata against which gradients are checked, only sizes and dtype matter.
+void RecordedForward::add_metadata(Node& node, const std::optional<ValueId>& of) const {
+  if (!of) {
+    node.add_input_metadata(Node::undefined_input{});
+    return;
+  }
+  const graph::TensorType& type = graph_->type(*of);
+  std::vector<int64_t> sizes;
+  for (const sym::ExprId e : type.sizes) sizes.push_back(integer_(e));
+  node.add_input_metadata(
+      at::empty_strided(sizes, std::vector<int64_t>(sizes.size()), at::dtype(to_torch(type.dtype))));
+}
+
+// Connects a result of a custom function to the function's inputs.
+void RecordedForward::give_history(ValueId id) {
+  for (const RecordedFunction& function : backward_.record->functions) {
+    if (function.kind != Kind::Node) continue;
+    const auto found = std::find(function.results.begin(), function.results.end(), std::optional(id));
+    if (found == function.results.end()) continue;
+    NodePtr& node = nodes_[&function];
+    if (!node) {
+      torch::autograd::edge_list edges;
+      for (const auto& next : function.next) {
+        const at::Tensor t = next ? values_[next->index] : at::Tensor();
+        edges.push_back(t.defined() && t.requires_grad() ? torch::autograd::impl::gradient_edge(t) : Edge());
+      }
+      node = make_node<FunctionNode>(std::move(edges));
+      for (const auto& of : function.results) add_metadata(*node, of);
+    }
+    const auto result = static_cast<uint32_t>(found - function.results.begin());
+    at::Tensor out = values_[id.index].detach();
+    torch::autograd::impl::set_gradient_edge(out, Edge(node, result));
+    values_[id.index] = std::move(out);
+    return;
+  }
+}
+
+// The values which a function reads. It must not refer to its own node, nor to values computed from the node's results.
+std::shared_ptr<RecordedForward::Function> RecordedForward::bound(const RecordedFunction& what,
+                                                                  const Node& node) const {
+  auto out = std::make_shared<Function>();
+  out->graph = graph_;
+  out->record = backward_.record;
+  out->what = &what;
+  out->integer = integer_;
+  const auto add = [&](ValueId v) {
+    at::Tensor t = values_[v.index];
+    if (!t.defined() || out->around.contains(v)) return;
+    if (t.requires_grad() && t.grad_fn() != nullptr) {
+      if (t.grad_fn().get() == &node) {
+        out->own.emplace(v, t.output_nr());
+        t = t.detach();
+      } else if (t.grad_fn()->sequence_nr() > node.sequence_nr()) {
+        cannot("a hook that reads what is computed of the tensor that it is of");
+      }
+    }
+    out->around.emplace(v, std::move(t));
+  };
+  for (const graph::NodeId id : what.order) {
+    graph::Graph::for_each_value(graph_->node(id).args, [&](const ValueId& v) { add(v); });
+    if (const RecordedCall* call = backward_.record->call_of(id))
+      for (const RecordedCall::Given& given : call->given)
+        if (given.history.valid()) add(given.history);
+  }
+  for (const auto& v : what.made)
+    if (v) add(*v);
+  return out;
+}
+
+void RecordedForward::add_hooks() {
+  for (const RecordedFunction& function : backward_.record->functions) {
+    const at::Tensor& of = values_[function.of.index];
+    if (!of.defined() || !of.requires_grad() || of.grad_fn() == nullptr)
+      cannot("a hook of a tensor whose history is not known");
+    Node* const node = of.grad_fn().get();
+    FunctionPtr bound = this->bound(function, *node);
+    const size_t results =
+        function.kind == Kind::PostHook ? node->num_inputs() + node->num_outputs() : node->num_inputs();
+    const size_t made =
+        function.kind == Kind::PostHook || function.kind == Kind::Node ? node->num_outputs() : node->num_inputs();
+    if (function.given.size() != results || function.made.size() != made)
+      cannot("a hook of a node that autograd has in another form");
+    switch (function.kind) {
+      case Kind::Node:
+        if (auto* const own = dynamic_cast<FunctionNode*>(node); own != nullptr)
+          own->function = std::move(bound);
+        else
+          cannot("a custom function whose results are not known");
+        break;
+      case Kind::TensorHook:
+        node->add_tensor_pre_hook(std::make_unique<PreHook>(std::move(bound), node));
+        break;
+      case Kind::PreHook:
+        node->add_pre_hook(std::make_unique<PreHook>(std::move(bound), node));
+        break;
+      case Kind::PostHook:
+        node->add_post_hook(std::make_unique<PostHook>(std::move(bound), node));
+        break;
+    }
+  }
+}
+
+std::vector<bool> RecordedForward::run() {
+  std::vector<bool> read(values_.size());
+  for (const graph::NodeId id : needed(read)) run_node(id);
+  add_hooks();
+  return read;
+}
+
+std::vector<at::Tensor> RecordedForward::gradients(const std::vector<at::Tensor>& tangents) const {
+  torch::autograd::edge_list starts, ends;
+  variable_list given;
+  for (size_t i = 0; i < tangents.size(); ++i) {
+    const ValueId root = backward_.record->roots.at(i);
+    if (!tangents[i].defined()) continue;
+    if (!values_[root.index].requires_grad()) cannot("a result whose history is not known");
+    starts.push_back(torch::autograd::impl::gradient_edge(values_[root.index]));
+    given.push_back(tangents[i]);
+  }
+  std::vector<at::Tensor> out(leaves_.size());
+  if (starts.empty()) return out;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    if (!leaves_[i].requires_grad()) continue;
+    ends.push_back(torch::autograd::impl::gradient_edge(leaves_[i]));
+    places.push_back(i);
+  }
+  variable_list found = torch::autograd::Engine::get_default_engine().execute(
+      starts, given, /*keep_graph=*/true, c10::GradMode::is_enabled(), /*accumulate_grad=*/false, ends);
+  for (size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(found[i]);
+  return out;
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,354 @@
+#include "bridge/capture/control_flow.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_set>
+
+#include "bridge/capture/sym_node.h"
+
+namespace cresset::bridge {
+namespace {
+
+using graph::Arg;
+using graph::OpId;
+using graph::ValueId;
+
+OpId cond_id() {
+  static const OpId id = graph::op_id("cresset::cond");
+  return id;
+}
+OpId while_id() {
+  static const OpId id = graph::op_id("cresset::while_loop");
+  return id;
+}
+
+class Uses {
+ public:
+  explicit Uses(const graph::Graph& graph) : graph_(graph) {}
+
+  void of(const GraphPart& part) {
+    for (const graph::NodeId id : part.order)
+      for (const ValueId v : graph_.node(id).results) own_.insert(v);
+    for (const DataDependentCall& call : part.calls) {
+      for (const uint32_t position : call.made) own_.insert(graph_.inputs[position]);
+      for (const uint32_t position : call.carried) own_.insert(graph_.inputs[position]);
+    }
+    for (const graph::NodeId id : part.order)
+      graph::Graph::for_each_value(graph_.node(id).args, [&](const ValueId& v) { use(v); });
+    for (const DataDependentCall& call : part.calls)
+      graph::Graph::for_each_value(call.args, [&](const ValueId& v) { use(v); });
+    for (const ValueId v : part.outputs) use(v);
+  }
+  std::vector<ValueId> found;
+
+ private:
+  void use(ValueId v) {
+    if (!own_.contains(v) && seen_.insert(v).second) found.push_back(v);
+  }
+  const graph::Graph& graph_;
+  std::unordered_set<ValueId> own_, seen_;
+};
+
+bool is_computed_in(const graph::Graph& graph, const GraphPart& part, ValueId v) {
+  const graph::Value& value = graph.value(v);
+  return value.kind == graph::Value::Kind::Result &&
+         std::find(part.order.begin(), part.order.end(), value.node) != part.order.end();
+}
+
+bool gives_fresh_memory(const graph::Graph& graph, ValueId v) {
+  const ops::OpDef* def = ops::find(graph.node(graph.value(v).node).op);
+  return def != nullptr && def->op_class != ops::OpClass::View;
+}
+
+// The operands of the call: its arguments, then all outer values which its subgraphs use, each once.
+std::vector<Arg> operands(const graph::Graph& graph, const DataDependentCall& call) {
+  std::vector<Arg> out = call.args;
+  std::unordered_set<ValueId> seen;
+  for (const uint32_t position : call.carried) seen.insert(graph.inputs[position]);
+  for (const GraphPart& part : call.parts)
+    for (const ValueId v : used_from_outside(graph, part))
+      if (seen.insert(v).second) out.emplace_back(v);
+  return out;
+}
+
+// The tensor itself, or the proxy tensor of an outer tensor.
+at::Tensor traced(Capture& capture, const at::Tensor& tensor) {
+  return TraceTensor::from(tensor) != nullptr ? tensor : capture.lift(tensor);
+}
+
+}  // namespace
+
+bool is_cond(const DataDependentCall& call) { return call.op == cond_id(); }
+bool is_while_loop(const DataDependentCall& call) { return call.op == while_id(); }
+
+std::vector<ValueId> used_from_outside(const graph::Graph& graph, const GraphPart& part) {
+  Uses uses(graph);
+  uses.of(part);
+  return std::move(uses.found);
+}
+
+std::unique_ptr<graph::Graph> graph_of(const graph::Graph& graph, const GraphPart& part,
+                                       const std::vector<ValueId>& given) {
+  auto out = std::make_unique<graph::Graph>(graph);
+  out->order = part.order;
+  out->outputs = part.outputs;
+  out->mutations.clear();
+  for (const ValueId v : given) {
+    graph::Value& value = out->value(v);
+    value.node = graph::NodeId{};
+    value.kind = graph::Value::Kind::Input;
+    value.result = static_cast<uint32_t>(out->inputs.size());
+    out->inputs.push_back(v);
+  }
+  return out;
+}
+
+std::string print_with_calls(const graph::Graph& graph, const std::vector<DataDependentCall>& calls) {
+  static constexpr const char* kNames[2][2] = {{"if true", "if false"}, {"while", "do"}};
+  std::vector<graph::CallBetween> between;
+  for (const DataDependentCall& call : calls) {
+    between.push_back({call.position, call.op, &call.args, {}});
+    for (const uint32_t position : call.made) between.back().made.push_back(graph.inputs[position]);
+  }
+  std::string out = graph::print(graph, between);
+  for (const DataDependentCall& call : calls) {
+    if (!is_control_flow(call)) continue;
+    out += "\n" + std::string(graph::op_name(call.op)) + " before node " + std::to_string(call.position);
+    for (size_t i = 0; i < call.parts.size(); ++i) {
+      out += std::string("\n") + kNames[is_cond(call) ? 0 : 1][i] + ":\n";
+      out += print_with_calls(*graph_of(graph, call.parts[i], {}), call.parts[i].calls);
+    }
+  }
+  return out;
+}
+
+// ---- Recording
+
+struct Capture::Recording {
+  size_t nodes, calls, storages;
+  std::vector<std::pair<ValueId, uint32_t>> contents;  // of storages: value, version
+  struct Known {
+    at::Tensor tensor;
+    ValueId value;
+    uint32_t version;
+    ViewChainPtr chain;
+  };
+  std::vector<Known> tensors;
+};
+
+void Capture::fail_part(BreakReason why) {
+  if (part_failure_.empty()) part_failure_ = std::move(why);
+}
+
+void Capture::begin_part() {
+  for (Storage& storage : storages_) settle_watched(storage);
+  auto recording = std::make_shared<Recording>();
+  for (at::Tensor& tensor : all_live()) {
+    auto* trace = static_cast<TraceTensor*>(tensor.unsafeGetTensorImpl());
+    recording->tensors.push_back({tensor, trace->value, trace->version, trace->chain()});
+  }
+  recording->nodes = graph_->order.size();
+  recording->calls = data_calls_.size();
+  recording->storages = storages_.size();
+  for (const Storage& storage : storages_) recording->contents.emplace_back(storage.value, storage.version);
+  recordings_.push_back(std::move(recording));
+}
+
+// Removes nodes, calls and writes of the subgraph. Outer tensors and storages get their previous contents back.
+void Capture::restore(Recording& recording) {
+  graph_->order.resize(recording.nodes);
+  data_calls_.erase(data_calls_.begin() + static_cast<long>(recording.calls), data_calls_.end());
+  for (size_t i = 0; i < storages_.size(); ++i) {
+    Storage& storage = storages_[i];
+    if (i < recording.storages) {
+      if (storage.version != recording.contents[i].second) storage.unseen = 0;
+      std::tie(storage.value, storage.version) = recording.contents[i];
+    } else if (storage.home == OutputSpec::Kind::Constant && storage.version != 0) {  // met in the subgraph
+      storage.value = graph_->constants[storage.position];
+      storage.version = storage.unseen = 0;
+    }
+  }
+  for (Recording::Known& known : recording.tensors) {
+    auto* trace = static_cast<TraceTensor*>(known.tensor.unsafeGetTensorImpl());
+    trace->value = known.value;
+    trace->version = known.version;
+  }
+  for (at::Tensor& tensor : all_live()) {  // proxies of constants which were met in the subgraph, and written
+    auto* trace = static_cast<TraceTensor*>(tensor.unsafeGetTensorImpl());
+    const Storage& storage = storages_[trace->storage_id().index];
+    if (storage.home == OutputSpec::Kind::Constant && storage.version == 0 && trace->version != 0 &&
+        trace->chain() == nullptr) {
+      trace->value = storage.value;
+      trace->version = 0;
+    }
+  }
+  recordings_.pop_back();
+}
+
+void Capture::abandon_part() { restore(*recordings_.back()); }
+
+GraphPart Capture::end_part(const std::vector<at::Tensor>& outputs) {
+  Recording& recording = *recordings_.back();
+  GraphPart part;
+  for (const at::Tensor& output : outputs) {
+    const at::Tensor stand_in = traced(*this, output);
+    part.outputs.push_back(value_of(*TraceTensor::from(stand_in)));
+  }
+  for (const Recording::Known& known : recording.tensors)
+    if (static_cast<TraceTensor*>(known.tensor.unsafeGetTensorImpl())->chain() != known.chain)
+      abort_capture(BreakKind::SideEffect, "it changes the geometry of a tensor from outside in place");
+  for (uint32_t i = 0; i < storages_.size(); ++i) {
+    Storage& storage = storages_[i];
+    const uint32_t before = i < recording.storages ? recording.contents[i].second : 0;
+    const bool outer = i < recording.storages || storage.home != OutputSpec::Kind::GraphOutput;
+    if (outer && storage.version != before) part.writes.emplace_back(i, storage.value);
+  }
+  part.order.assign(graph_->order.begin() + static_cast<long>(recording.nodes), graph_->order.end());
+  for (size_t i = recording.calls; i < data_calls_.size(); ++i) {
+    part.calls.push_back(std::move(data_calls_[i]));
+    part.calls.back().position -= recording.nodes;
+  }
+  restore(recording);
+  return part;
+}
+
+// ---- Operators
+
+graph::ValueId Capture::append_to(GraphPart& part, OpId op, std::vector<Arg> args) {
+  const size_t before = graph_->order.size();
+  const ValueId out = call(op, std::move(args))[0];
+  part.order.insert(part.order.end(), graph_->order.begin() + static_cast<long>(before), graph_->order.end());
+  graph_->order.resize(before);
+  return out;
+}
+
+// Makes the operator's results separate tensors: neither operands nor views, nor the same tensor twice.
+void Capture::own_outputs(GraphPart& part) {
+  static const OpId clone = graph::op_id("aten::clone");
+  std::unordered_set<ValueId> given;
+  for (ValueId& v : part.outputs) {
+    const bool own = is_computed_in(*graph_, part, v) && gives_fresh_memory(*graph_, v);
+    if (!own || !given.insert(v).second) v = append_to(part, clone, {v, graph::None{}});
+  }
+}
+
+// Gives both branches the same result types. Sizes with equal hints are guarded to be equal.
+void Capture::unify_outputs(GraphPart& a, GraphPart& b) {
+  static const OpId clone = graph::op_id("aten::clone");
+  if (a.outputs.size() != b.outputs.size())
+    abort_capture(BreakKind::ControlFlow, "the branches give different numbers of tensors");
+  sym::ExprPool& pool = env().pool();
+  for (size_t i = 0; i < a.outputs.size(); ++i) {
+    const graph::TensorType &x = graph_->type(a.outputs[i]), &y = graph_->type(b.outputs[i]);
+    if (x.dtype != y.dtype || !(x.device == y.device) || x.rank() != y.rank())
+      abort_capture(BreakKind::ControlFlow, "the branches give tensors of different dtype, device or rank");
+    bool same_strides = true;
+    for (size_t d = 0; d < x.rank(); ++d) {
+      const auto reason = [] { return current_reason(); };
+      if (!env().evaluate(pool.eq(x.sizes[d], y.sizes[d]), reason).value_or(false))
+        abort_capture(BreakKind::ControlFlow, "the branches give tensors of different sizes");
+      same_strides = same_strides && env().known_equal(x.strides[d], y.strides[d]);
+    }
+    if (same_strides) continue;
+    a.outputs[i] = append_to(a, clone, {a.outputs[i], graph::MemoryFormat::Contiguous});
+    b.outputs[i] = append_to(b, clone, {b.outputs[i], graph::MemoryFormat::Contiguous});
+  }
+}
+
+// A write in only one branch becomes a copy of the old contents in the other.
+void Capture::include_writes(GraphPart& a, GraphPart& b) {
+  std::vector<uint32_t> written;
+  for (const GraphPart* part : {&a, &b})
+    for (const auto& [storage, _] : part->writes)
+      if (std::find(written.begin(), written.end(), storage) == written.end()) written.push_back(storage);
+  for (GraphPart* part : {&a, &b}) {
+    const auto writes = std::exchange(part->writes, {});
+    for (const uint32_t storage : written) {
+      const auto own = std::find_if(writes.begin(), writes.end(), [&](const auto& w) { return w.first == storage; });
+      const ValueId value = own != writes.end() ? own->second : storages_[storage].value;
+      part->outputs.push_back(value);
+      part->writes.emplace_back(storage, value);
+    }
+  }
+}
+
+std::vector<at::Tensor> Capture::add_control_flow(DataDependentCall call, size_t results) {
+  call.args = operands(*graph_, call);
+  call.position = graph_->order.size();
+  std::vector<at::Tensor> out;
+  const GraphPart& gives = call.parts.back();
+  for (size_t i = 0; i < gives.outputs.size(); ++i) {
+    call.made.push_back(static_cast<uint32_t>(graph_->inputs.size()));
+    const ValueId made = graph_->add_input(graph_->type(gives.outputs[i]), std::string(graph::op_name(call.op)));
+    if (i < results) {
+      out.push_back(make_result(made));
+      continue;
+    }
+    Storage& storage = storages_[gives.writes[i - results].first];
+    storage.value = made;
+    ++storage.version;
+    written_.push_back(gives.writes[i - results].first);
+  }
+  for (GraphPart& part : call.parts) part.writes.clear();
+  data_calls_.push_back(std::move(call));
+  return out;
+}
+
+std::vector<at::Tensor> Capture::add_cond(const at::Tensor& predicate, GraphPart if_true, GraphPart if_false) {
+  const size_t results = if_true.outputs.size();
+  if (if_false.outputs.size() != results)
+    abort_capture(BreakKind::ControlFlow, "the branches give different numbers of tensors");
+  const at::Tensor stand_in = traced(*this, predicate);
+  const ValueId decides = value_of(*TraceTensor::from(stand_in));
+  include_writes(if_true, if_false);
+  own_outputs(if_true);
+  own_outputs(if_false);
+  unify_outputs(if_true, if_false);
+  DataDependentCall call{cond_id(), {decides}, 0, {}, {}, {}};
+  call.parts.push_back(std::move(if_true));
+  call.parts.push_back(std::move(if_false));
+  return add_control_flow(std::move(call), results);
+}
+
+std::vector<at::Tensor> Capture::add_carried(const std::vector<at::Tensor>& initial, std::vector<uint32_t>& positions) {
+  std::vector<at::Tensor> out;
+  for (const at::Tensor& tensor : initial) {
+    const at::Tensor stand_in = traced(*this, tensor);
+    graph::TensorType type = graph_->type(value_of(*TraceTensor::from(stand_in)));
+    type.strides = graph::contiguous_strides(env().pool(), type.sizes);
+    positions.push_back(static_cast<uint32_t>(graph_->inputs.size()));
+    out.push_back(make_result(graph_->add_input(std::move(type), "carried")));
+  }
+  return out;
+}
+
+std::vector<at::Tensor> Capture::add_while(const std::vector<at::Tensor>& initial, std::vector<uint32_t> carried,
+                                           GraphPart condition, GraphPart body) {
+  static const OpId clone = graph::op_id("aten::clone");
+  if (!condition.writes.empty() || !body.writes.empty())
+    abort_capture(BreakKind::SideEffect, "a loop writes to a tensor from outside");
+  if (condition.outputs.size() != 1) abort_capture(BreakKind::ControlFlow, "the condition of a loop is not one tensor");
+  if (body.outputs.size() != carried.size())
+    abort_capture(BreakKind::ControlFlow, "the body of a loop gives another number of tensors");
+  DataDependentCall call{while_id(), {}, 0, {}, {}, std::move(carried)};
+  for (const at::Tensor& tensor : initial) {
+    const at::Tensor stand_in = traced(*this, tensor);
+    const ValueId value = value_of(*TraceTensor::from(stand_in));
+    call.args.emplace_back(this->call(clone, {value, graph::MemoryFormat::Contiguous})[0]);
+  }
+  GraphPart start;  // the first iteration receives tensors of the types which each iteration returns
+  for (const uint32_t position : call.carried) start.outputs.push_back(graph_->inputs[position]);
+  own_outputs(condition);
+  own_outputs(body);
+  unify_outputs(body, start);
+  for (size_t i = 0; i < body.outputs.size(); ++i) {
+    const bool same = graph_->type(body.outputs[i]).strides == graph_->type(graph_->inputs[call.carried[i]]).strides;
+    if (!same) body.outputs[i] = append_to(body, clone, {body.outputs[i], graph::MemoryFormat::Contiguous});
+  }
+  const size_t results = body.outputs.size();
+  call.parts.push_back(std::move(condition));
+  call.parts.push_back(std::move(body));
+  return add_control_flow(std::move(call), results);
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,72 @@
+#include "bridge/capture/index_checks.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+
+namespace cresset::bridge {
+namespace {
+
+using graph::ValueId;
+
+// Tables of any number of rows, of which one element is in memory.
+class Tables {
+ public:
+  Tables(graph::Graph& graph, std::vector<at::Tensor>& constants) : graph_(graph), pool_(graph.pool()) {
+    const sym::ExprId one = pool_.constant(1);
+    element_ = graph_.add_constant(type({one, one}, {one, one}), "");
+    constants.push_back(at::zeros({1, 1}));
+  }
+
+  // Reads rows by the indices: `index` counts negative ones from the end, `embedding` raises.
+  void check(const IndexBound& bound) {
+    const sym::ExprId one = pool_.constant(1), none = pool_.constant(0);
+    const ValueId table =
+        add("aten::expand", {element_, std::vector{bound.size, one}, false}, type({bound.size, one}, {none, one}));
+    std::vector<sym::ExprId> sizes = graph_.type(bound.indices).sizes;
+    sizes.push_back(one);
+    const graph::TensorType rows = type(sizes, graph::contiguous_strides(pool_, sizes));
+    if (bound.from_the_end)
+      add("aten::index.Tensor", {table, std::vector<graph::OptionalValue>{bound.indices}}, rows);
+    else
+      add("aten::embedding", {table, bound.indices, pool_.constant(-1), false, false}, rows);
+    graph_.node(graph_.order.back()).caught = true;
+  }
+
+ private:
+  static graph::TensorType type(std::vector<sym::ExprId> sizes, std::vector<sym::ExprId> strides) {
+    return {DType::F32, graph::Device{}, std::move(sizes), std::move(strides)};
+  }
+  ValueId add(std::string_view op, std::vector<graph::Arg> args, graph::TensorType result) {
+    std::vector<graph::TensorType> results;
+    results.push_back(std::move(result));
+    return graph_.node(graph_.add_node(graph::op_id(op), std::move(args), std::move(results))).results[0];
+  }
+
+  graph::Graph& graph_;
+  sym::ExprPool& pool_;
+  ValueId element_;
+};
+
+}  // namespace
+
+void check_indices(graph::Graph& graph, std::vector<at::Tensor>& constants, std::vector<DataDependentCall>& calls,
+                   const std::vector<UnusedCall>& unused) {
+  if (std::all_of(unused.begin(), unused.end(), [](const UnusedCall& call) { return call.bounds.empty(); })) return;
+  Tables tables(graph, constants);
+  const std::vector<graph::NodeId> before = std::exchange(graph.order, {});
+  std::vector<size_t> places;  // of the nodes before, and of the end
+  auto next = unused.begin();
+  for (size_t i = 0; i < before.size(); ++i) {
+    places.push_back(graph.order.size());
+    graph.order.push_back(before[i]);
+    if (next == unused.end() || next->position != i) continue;
+    graph.current_location = graph.node(before[i]).location;
+    for (const IndexBound& bound : next->bounds) tables.check(bound);
+    ++next;
+  }
+  places.push_back(graph.order.size());
+  for (DataDependentCall& call : calls) call.position = places[call.position];
+}
+
+}  // namespace cresset::bridge

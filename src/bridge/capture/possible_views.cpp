@@ -1,0 +1,168 @@
+#include <ATen/EmptyTensor.h>
+#include <ATen/TensorUtils.h>
+
+#include <algorithm>
+
+#include "bridge/capture/capture.h"
+#include "bridge/capture/sym_node.h"
+#include "bridge/symbolic/tensor_geometry.h"
+#include "bridge/symbolic/view_or_copy.h"
+#include "ops/op_def.h"
+
+namespace cresset::bridge {
+
+void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
+  const ViewOrCopy* choice = ViewOrCopy::current();
+  if (choice == nullptr) return;
+  const uint32_t from = source.storage_id().index, to = copy.storage_id().index;
+  for (const PossibleView& known : possible_views_) {  // the second step of a reshape
+    if (known.copy != from) continue;
+    PossibleView next = known;
+    next.copy = to;
+    next.choice.any_view = true;
+    notes_->choices[copy.value] = next.choice;
+    possible_views_.push_back(std::move(next));
+    return;
+  }
+  if (choice->answers().empty()) return;
+  const ViewChoice made = choice->choice(source.value);
+  notes_->choices[copy.value] = made;
+  possible_views_.push_back({to, from, source.type(), source.offset(), made, source.chain() == nullptr,
+                             source.is_conj(), source.is_neg(), choice->answers()});
+}
+
+bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
+  const TraceTensor* trace = TraceTensor::from(self);
+  if (trace == nullptr || trace->chain() != nullptr || result.is_same(self)) return false;
+  const Storage& storage = storages_[trace->storage_id().index];
+  if (storage.home != OutputSpec::Kind::Input || result.scalar_type() != self.scalar_type()) return false;
+  const at::Tensor& real = real_inputs_[storage.position];
+  const ViewChoice made = choice.choice({});
+  if (!gives_source(made, real.sizes(), real.strides())) return false;
+  const auto why = [] { return current_reason(); };
+  if (!made.as_suggested)
+    return geometry::decide_format(env(), trace->type().sizes, trace->type().strides, made.format, why);
+  for (const auto& [condition, answer] : choice.answers()) env().evaluate(condition, why);
+  return true;
+}
+
+// A computed tensor may depend on the strides of any argument, so all arguments are guarded.
+void Capture::hold_strides(const TraceTensor& tensor) {
+  const Storage& storage = storages_[tensor.storage_id().index];
+  if (storage.home == OutputSpec::Kind::Constant) return;
+  const bool is_argument = storage.home == OutputSpec::Kind::Input;
+  for (size_t i = 0; i < real_inputs_.size(); ++i) {
+    if (is_argument && storage.position != i) continue;
+    const graph::TensorType& type = graph_->type(graph_->inputs[i]);
+    for (size_t d = 0; d < type.rank(); ++d)
+      if (env().hint(type.strides[d]) != real_inputs_[i].stride(static_cast<int64_t>(d)))
+        abort_capture(BreakKind::UnsupportedLayout, "a memory format that dimensions of one element decide");
+    input_layouts_[i].exact = true;
+  }
+}
+
+const PossibleView* Capture::possible_view(uint32_t storage) const {
+  const auto found = std::find_if(possible_views_.begin(), possible_views_.end(),
+                                  [&](const PossibleView& known) { return known.copy == storage; });
+  return found == possible_views_.end() ? nullptr : &*found;
+}
+
+bool Capture::lays_out(const TraceTensor& tensor) const {
+  const uint32_t index = tensor.storage_id().index;
+  if (is_callers(tensor) || possible_view(index) != nullptr) return false;
+  // At dimensions of one element, stride formulas of other orders differ from eager mode's (visible_strides.h).
+  if (tensor.type().strides != graph::contiguous_strides(graph_->pool(), tensor.type().sizes)) return false;
+  const graph::Value& value = graph_->value(storages_[index].value);
+  if (value.kind != graph::Value::Kind::Result) return false;
+  const graph::Node& node = graph_->node(value.node);
+  const ops::OpDef* def = ops::find(node.op);
+  if (def == nullptr || node.through_aten) return false;
+  return def->op_class != ops::OpClass::Extern && def->op_class != ops::OpClass::Composite;
+}
+
+// Guards that the operator makes a copy. Returns false when it makes a view, according to the hints.
+bool Capture::guard_copy(const PossibleView& view) {
+  const auto holds = [&](const std::pair<sym::ExprId, bool>& answer) {
+    const std::optional<int64_t> hint = env().hint(answer.first);
+    return !hint || (*hint != 0) == answer.second;
+  };
+  if (!std::all_of(view.answers.begin(), view.answers.end(), holds)) return false;
+  for (const auto& [condition, answer] : view.answers)
+    if (env().hint(condition)) env().evaluate(condition, [] { return current_reason(); });
+  return true;
+}
+
+bool Capture::is_alive(uint32_t storage) {
+  if (storages_[storage].home != OutputSpec::Kind::GraphOutput) return true;
+  const std::lock_guard lock(live_mutex_);
+  return std::any_of(live_.begin(), live_.end(),
+                     [&](const TraceTensor* tensor) { return tensor->storage_id().index == storage; });
+}
+
+// Called before a write to `storage`: tensors which share memory in eager mode must share it here.
+void Capture::guard_copies_of(uint32_t storage) {
+  for (const PossibleView& view : possible_views_) {
+    if (view.copy != storage && view.source != storage) continue;
+    if (!is_alive(view.copy == storage ? view.source : view.copy)) continue;
+    if (!guard_copy(view))
+      abort_capture(BreakKind::AliasedWrite, "a write to memory that two tensors share because a size is 0 or 1");
+  }
+}
+
+// Whether the memory which copy and source may share is visible in the `escaping` storages.
+bool Capture::shows(const PossibleView& view, const std::unordered_set<uint32_t>& escaping) const {
+  if (storages_[view.source].home != OutputSpec::Kind::GraphOutput || escaping.count(view.source) != 0) return true;
+  const PossibleView* origin = possible_view(view.source);
+  return origin != nullptr && shows(*origin, escaping);
+}
+
+std::optional<int64_t> Capture::pinned(sym::ExprId e) { return env().specialize(e, current_reason()); }
+
+std::optional<std::vector<int64_t>> Capture::pinned(const std::vector<sym::ExprId>& exprs) {
+  std::vector<int64_t> out;
+  for (const sym::ExprId e : exprs) {
+    const std::optional<int64_t> value = pinned(e);
+    if (!value) return std::nullopt;  // data-dependent sizes
+    out.push_back(*value);
+  }
+  return out;
+}
+
+bool gives_source(const ViewChoice& choice, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  const Capture::StepAside aside;
+  const at::Tensor source(at::detail::empty_strided_meta(sizes, strides, at::kFloat));
+  return choice.as_suggested ? source.suggest_memory_format() == choice.format : source.is_contiguous(choice.format);
+}
+
+// A result whose memory reveals whether it is a view. If sizes of 0 and 1 decide this, the result follows eager mode,
+// in a program specialized to these sizes. nullopt: the result is a copy.
+std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
+  const PossibleView* view = possible_view(trace.storage_id().index);
+  if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;
+  const graph::TensorType& copy = graph_->type(storages_[view->copy].value);
+  const auto sizes = pinned(view->source_type.sizes), strides = pinned(view->source_type.strides),
+             copy_sizes = pinned(copy.sizes), copy_strides = pinned(copy.strides),
+             own_strides = pinned(trace.type().strides);
+  const auto start = pinned(view->source_offset), own_start = pinned(trace.offset());
+  if (!sizes || !strides || !copy_sizes || !copy_strides || !own_strides || !start || !own_start) return std::nullopt;
+  if (possible_view(view->source) != nullptr) return std::nullopt;
+  const bool is_source = !view->choice.any_view;
+  if (is_source && !gives_source(view->choice, *sizes, *strides)) return std::nullopt;
+  std::optional<std::vector<int64_t>> there = strides;
+  if (!is_source) there = at::detail::computeStride(*sizes, *strides, *copy_sizes);
+  if (!there) return std::nullopt;
+  bool same = true;
+  for (size_t d = 0; d < there->size(); ++d) same &= (*copy_sizes)[d] <= 1 || (*there)[d] == (*copy_strides)[d];
+  if (trace.chain() != nullptr && !same) return std::nullopt;
+  AsView out{view->source,
+             {},
+             env().pool().constant(*start + *own_start),
+             is_source && view->of_base && trace.chain() == nullptr,
+             trace.is_conj() != view->conjugated,
+             trace.is_neg() != view->negated};
+  for (const int64_t s : trace.chain() == nullptr ? *there : *own_strides)
+    out.strides.push_back(env().pool().constant(s));
+  return out;
+}
+
+}  // namespace cresset::bridge

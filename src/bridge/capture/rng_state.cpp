@@ -1,0 +1,97 @@
+#include "bridge/capture/rng_state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/library.h>
+
+#include <cstring>
+#include <mutex>
+#include <typeinfo>
+
+#include "bridge/capture/capture.h"
+
+namespace cresset::bridge {
+namespace {
+
+class WatchedGenerator final : public at::CPUGeneratorImpl {
+ public:
+  using at::CPUGeneratorImpl::CPUGeneratorImpl;
+
+  void set_current_seed(uint64_t seed) override {
+    before();
+    at::CPUGeneratorImpl::set_current_seed(seed);
+  }
+  uint64_t current_seed() const override {
+    before();
+    return at::CPUGeneratorImpl::current_seed();
+  }
+  uint64_t seed() override {
+    before();
+    return at::CPUGeneratorImpl::seed();
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    before();
+    at::CPUGeneratorImpl::set_state(state);
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    before();
+    return at::CPUGeneratorImpl::get_state();
+  }
+
+ private:
+  void before() const {
+    Capture* capture = Capture::current();
+    // Recording: a request by cresset itself.
+    if (capture == nullptr || capture->closed() || capture->recording > 0) return;
+    // torch's bindings hold the generator's lock here, but the recorded operators need it.
+    auto& mutex = const_cast<WatchedGenerator*>(this)->mutex_;
+    const bool was_held = !mutex.try_lock();
+    mutex.unlock();
+    capture->flush({BreakKind::RandomNumbers, "the call seeds torch's random numbers, or asks for their state"});
+    if (was_held) mutex.lock();
+  }
+};
+static_assert(sizeof(WatchedGenerator) == sizeof(at::CPUGeneratorImpl));
+
+at::Tensor get_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+// Returns an empty tensor, because a graph operator needs a result.
+at::Tensor set_state(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+  return at::empty({0}, at::kByte);
+}
+
+// No static initializers: a process may hold this library twice, in Python's module and in the C++ library.
+void register_operators() {
+  if (c10::Dispatcher::singleton().findSchema({"cresset::get_rng_state", ""})) return;
+  static auto* const library =
+      new torch::Library(torch::Library::FRAGMENT, "cresset", std::nullopt, __FILE__, __LINE__);
+  const std::vector<at::Tag> tags = {at::Tag::nondeterministic_seeded};
+  library->def(torch::schema("cresset::get_rng_state() -> Tensor"), tags);
+  library->def(torch::schema("cresset::set_rng_state(Tensor state) -> Tensor"), tags);
+  library->impl("get_rng_state", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(get_state)));
+  library->impl("set_rng_state", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(set_state)));
+}
+
+}  // namespace
+
+SavedGenerator::SavedGenerator() : state_(get_state()) {}
+void SavedGenerator::restore() const { set_state(state_); }
+
+void watch_default_generator() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    register_operators();
+    const auto sample = c10::make_intrusive<WatchedGenerator>();
+    auto* generator = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+    if (typeid(*generator) != typeid(at::CPUGeneratorImpl)) return;  // another library's generator: left unchanged
+    std::memcpy(static_cast<void*>(generator), static_cast<const void*>(sample.get()), sizeof(void*));
+  });
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,107 @@
+#include "bridge/capture/sym_node.h"
+#include "bridge/dispatch/capture_call.h"
+
+namespace cresset::bridge {
+
+using graph::Arg;
+using graph::ValueId;
+
+ValueId CaptureCall::fit(ValueId result, const TraceTensor& target) {
+  graph::Graph& graph = capture_.graph();
+  const graph::TensorType& type = graph.type(result);
+  bool same = type.sizes.size() == target.type().sizes.size();
+  for (size_t d = 0; same && d < type.sizes.size(); ++d) same = decide_equal(type.sizes[d], target.type().sizes[d]);
+  if (!same)
+    TORCH_CHECK(false, "output with shape ", shape_text(target.type()), " doesn't match the broadcast shape ",
+                shape_text(type));
+  if (type.dtype == target.type().dtype) return result;
+  TORCH_CHECK(category(type.dtype) <= category(target.type().dtype), "result type ", to_torch(type.dtype),
+              " can't be cast to the desired output type ", to_torch(target.type().dtype));
+  return capture_.call(graph::op_id("aten::_to_copy"), {result, target.type().dtype, graph::None{}, graph::None{},
+                                                        graph::None{}, false, graph::None{}})[0];
+}
+
+bool CaptureCall::decide_equal(sym::ExprId a, sym::ExprId b) {
+  if (capture_.env().known_equal(a, b)) return true;
+  return capture_.env().evaluate(capture_.env().pool().eq(a, b), [] { return current_reason(); }).value_or(false);
+}
+
+std::string CaptureCall::shape_text(const graph::TensorType& type) {
+  std::vector<int64_t> sizes;
+  for (const sym::ExprId e : type.sizes) sizes.push_back(capture_.env().hint_or(e, -1));
+  return c10::str(c10::IntArrayRef(sizes));
+}
+
+void CaptureCall::require_writable(const TraceTensor& target) {
+  capture_.require_writable(target);
+  sym::ExprPool& pool = capture_.env().pool();
+  const graph::TensorType& type = target.type();
+  for (size_t d = 0; d < type.rank(); ++d)
+    if (capture_.env().known_equal(type.strides[d], pool.constant(0)) && !decide_equal(type.sizes[d], pool.constant(1)))
+      abort_capture(BreakKind::AliasedWrite, entry_.name + " writes elements that share their memory");
+}
+
+void CaptureCall::check_overlap(const TraceTensor& target) {
+  for (size_t i = 0; i < count_; ++i) {
+    const TraceTensor* read = argument(i).isTensor() && argument(i).toTensor().defined()
+                                  ? TraceTensor::from(argument(i).toTensor())
+                                  : nullptr;
+    if (read != nullptr && read != &target && capture_.overlaps_partly(target, *read))
+      abort_capture(BreakKind::AliasedWrite, entry_.name + " writes memory that it reads elsewhere");
+  }
+}
+
+void CaptureCall::in_place() {
+  static const graph::OpId conjugated = graph::op_id("aten::conj_physical");
+  at::Tensor self = argument(0).toTensor();
+  if (entry_.functional == conjugated && !self.is_complex()) return finish_with(std::move(self));
+  at::Tensor target_tensor = stand_in(0);
+  TraceTensor& target = *TraceTensor::from(target_tensor);
+  require_writable(target);
+  check_overlap(target);
+  const size_t kept = entry_.functional_handle->schema().arguments().size();
+  std::vector<Arg> args = arguments(std::min(count_, kept));
+  if (args.size() < kept) append_defaults(args);
+  const std::vector<ValueId> results = capture_.call(entry_.functional, std::move(args));
+  capture_.write(target, fit(results[0], target));
+  finish_with(std::move(self));
+}
+
+void CaptureCall::out() {
+  const size_t kept = count_ - entry_.out_arguments;
+  strided_copy();
+  for (size_t i = kept; i < count_; ++i)
+    if (argument(i).isTensor()) require_writable(*TraceTensor::from(stand_in(i)));
+  const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(kept));
+  // Permitted dtypes of an out argument differ between operators, and meta kernels accept too many.
+  for (size_t i = 0; i < entry_.out_arguments; ++i)
+    if (argument(kept + i).isTensor() &&
+        capture_.graph().type(results.at(i)).dtype != TraceTensor::from(stand_in(kept + i))->type().dtype)
+      abort_capture(BreakKind::UnsupportedDtype, entry_.name + " has an out argument of another dtype");
+  std::vector<c10::IValue> outs;
+  for (size_t i = 0; i < entry_.out_arguments; ++i) {
+    if (argument(kept + i).isList())
+      abort_capture(BreakKind::UnsupportedOperator, entry_.name + " writes a list of tensors");
+    at::Tensor given = argument(kept + i).toTensor();
+    write_out(kept + i, results.at(i));
+    outs.emplace_back(given);
+  }
+  finish(std::move(outs));
+}
+
+void CaptureCall::write_out(size_t i, ValueId result) {
+  at::Tensor target_tensor = stand_in(i);
+  TraceTensor& target = *TraceTensor::from(target_tensor);
+  check_overlap(target);
+  const graph::TensorType& type = capture_.graph().type(result);
+  bool same = type.sizes.size() == target.type().sizes.size();
+  for (size_t d = 0; same && d < type.sizes.size(); ++d) same = decide_equal(type.sizes[d], target.type().sizes[d]);
+  if (same) return capture_.write(target, fit(result, target));
+  const sym::ExprId count = graph::numel(capture_.env().pool(), target.type().sizes);
+  if (TraceTensor::from(argument(i).toTensor()) == nullptr || target.chain() != nullptr ||
+      !capture_.env().pool().is_const(count, 0) || type.dtype != target.type().dtype)
+    abort_capture(BreakKind::SideEffect, entry_.name + " resizes its out argument");
+  target.become(*TraceTensor::from(capture_.make_result(result)));
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,105 @@
+#include "bridge/executor/executor.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "bridge/device/cpu/arena.h"
+#include "bridge/device/cpu/result_allocator.h"
+#include "bridge/executor/executor_context.h"
+#include "codegen/cpu/cpu_backend.h"
+
+namespace cresset::bridge {
+namespace {
+
+constexpr size_t kIdleContexts = 64;
+
+void* find_symbol(const char* name) {
+  // Python loads libtorch with local visibility, so the global scope alone is not sufficient.
+  static void* const torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  void* found = torch == nullptr ? nullptr : dlsym(torch, name);
+  return found != nullptr ? found : dlsym(RTLD_DEFAULT, name);
+}
+
+}  // namespace
+
+Executor::Executor(driver::Compiled compiled, std::vector<at::Tensor> constants, FrozenWeights* frozen)
+    : compiled_(std::move(compiled)), constants_(std::move(constants)), frozen_(frozen) {
+  CRESSET_CHECK(constants_.size() == program().constants.size(), "a program was given the wrong number of constants");
+}
+
+Executor::~Executor() = default;
+
+std::unique_ptr<BoundContext> Executor::check_out(c10::ArrayRef<int64_t> symbols) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.calls;
+    for (size_t i = idle_.size(); i-- > 0;) {
+      if (idle_[i]->symbols() != symbols) continue;
+      std::unique_ptr<BoundContext> context = std::move(idle_[i]);
+      idle_.erase(idle_.begin() + static_cast<ptrdiff_t>(i));
+      return context;
+    }
+    ++stats_.contexts_bound;
+  }
+  CRESSET_CHECK(symbols.size() == program().symbols.size(), "a program was given the wrong number of symbols");
+  return std::make_unique<BoundContext>(program(), constants_, symbols, frozen_);
+}
+
+void Executor::check_in(std::unique_ptr<BoundContext> context) {
+  std::unique_ptr<BoundContext> evicted;  // destroyed outside the lock
+  const std::lock_guard lock(mutex_);
+  ContextStats& stats = context->stats();
+  stats_.restride_copies += stats.restride_copies;
+  stats_.adopted_results += stats.adopted;
+  stats = {};
+  stats_.arena_bytes = context->arena_bytes();
+  stats_.peak_arena_bytes = std::max(stats_.peak_arena_bytes, stats_.arena_bytes);
+  idle_.push_back(std::move(context));
+  if (idle_.size() <= kIdleContexts) return;
+  evicted = std::move(idle_.front());
+  idle_.erase(idle_.begin());
+}
+
+struct Executor::CheckedOut {
+  Executor& executor;
+  std::unique_ptr<BoundContext> context;
+  ~CheckedOut() { executor.check_in(std::move(context)); }
+};
+
+std::vector<at::Tensor> Executor::run(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols) {
+  return CheckedOut{*this, check_out(symbols)}.context->run(inputs);
+}
+
+std::vector<at::Tensor> Executor::run_releasing(std::vector<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols) {
+  return CheckedOut{*this, check_out(symbols)}.context->run_releasing(std::move(inputs));
+}
+
+ExecutorStats Executor::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void Executor::drop_contexts() {
+  std::vector<std::unique_ptr<BoundContext>> dropped;
+  const std::lock_guard lock(mutex_);
+  dropped.swap(idle_);
+}
+
+void configure_codegen() {
+  static const bool once = [] {
+    codegen::cpu::CpuOptions options;
+    options.resolver = find_symbol;
+    codegen::cpu::CpuBackend::get().configure(options);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+void trim_memory() {
+  ArenaPool::get().trim();
+  trim_result_memory();
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,22 @@
+// Calls of operators outside of the compiled kernels, as the executor's tape sees them. The folder extern_kernels
+// implements them.
+#pragma once
+
+#include <memory>
+
+#include "bridge/executor/executor_context.h"
+#include "runtime/program.h"
+
+namespace cresset::bridge {
+
+class ExternKernel {
+ public:
+  virtual ~ExternKernel() = default;
+  // Runs the call on the context's current tensors and stores the results in the context.
+  virtual void run(BoundContext& context) = 0;
+};
+
+// Prepares a call: the specialized form of the operator if there is one, else its boxed call.
+std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, const BoundContext& context);
+
+}  // namespace cresset::bridge

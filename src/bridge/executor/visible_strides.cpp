@@ -1,0 +1,453 @@
+#include "bridge/executor/visible_strides.h"
+
+#include <ATen/TensorUtils.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "ops/op_def.h"
+
+namespace cresset::bridge {
+namespace {
+
+using graph::Arg;
+using graph::TensorType;
+using graph::ValueId;
+using ops::OpClass;
+
+bool in_rows(sym::ExprPool& pool, const TensorType& type) {
+  return type.strides == graph::contiguous_strides(pool, type.sizes);
+}
+
+// Views whose strides at a size of 1 may differ from their formula: joined or repeated dimensions.
+struct LooseViews {
+  graph::OpId view = graph::op_id("aten::view"), unsafe_view = graph::op_id("aten::_unsafe_view"),
+              reshape_alias = graph::op_id("aten::_reshape_alias"), expand = graph::op_id("aten::expand"),
+              as_dtype = graph::op_id("aten::view.dtype");
+  bool joins(graph::OpId op) const { return op == view || op == unsafe_view || op == reshape_alias; }
+};
+const LooseViews& loose_views() {
+  static const LooseViews views;
+  return views;
+}
+
+}  // namespace
+
+// Which values of a graph follow their stride formulas for all sizes and all argument strides in dimensions of one
+// element. A false "no" is permitted: it causes only a superfluous question.
+class FixedStrides {
+ public:
+  FixedStrides(const graph::Graph& graph, const LayoutNotes& notes) : notes_(notes), graph_(graph) {
+    fixed_.assign(graph_.value_count(), false);
+    for (const ValueId c : graph_.constants) fixed_[c.index] = true;
+    for (const graph::NodeId id : graph_.order) add(graph_.node(id));
+  }
+  bool operator()(ValueId v) const { return fixed_[v.index]; }
+
+ private:
+  void add(const graph::Node& node) {
+    const ops::OpDef* def = ops::find(node.op);
+    const bool asked = def != nullptr && def->shape != nullptr && !node.through_aten;
+    for (const ValueId r : node.results) {
+      const auto like = notes_.lies_as.find(r);
+      const bool copied = notes_.choices.contains(r);
+      fixed_[r.index] = like != notes_.lies_as.end()        ? fixed_[like->second.index]
+                        : copied                            ? false
+                        : asked                             ? is_fixed(node, *def, r)
+                        : node.op == loose_views().as_dtype ? fixed_[std::get<ValueId>(node.args[0]).index]
+                                                            : true;  // no rule says more than the formula
+    }
+  }
+
+  bool is_fixed(const graph::Node& node, const ops::OpDef& def, ValueId result) const {
+    const TensorType& type = graph_.type(result);
+    const bool rows = in_rows(graph_.pool(), type);
+    bool all_fixed = true, all_rows = true;
+    size_t rank = type.rank();
+    graph::Graph::for_each_value(node.args, [&](ValueId v) {
+      if (graph_.type(v).rank() == 0) return;
+      rank = std::max(rank, graph_.type(v).rank());
+      all_fixed = all_fixed && fixed_[v.index];
+      all_rows = all_rows && in_rows(graph_.pool(), graph_.type(v));
+    });
+    if (def.op_class == OpClass::View) return all_fixed && keeps_formula(node, type, all_rows && rows);
+    if (!rows) return false;
+    if (type.rank() <= 1 || def.op_class == OpClass::Reduction || (all_fixed && all_rows)) return true;
+    // Row-major although its arguments are not, and no image: its layout does not depend on theirs.
+    return def.op_class != OpClass::Pointwise && !all_rows && rank <= 3;
+  }
+
+  bool keeps_formula(const graph::Node& node, const TensorType& type, bool all_rows) const {
+    if (loose_views().joins(node.op)) return all_rows;
+    if (node.op != loose_views().expand) return true;
+    const std::vector<sym::ExprId>& had = graph_.type(std::get<ValueId>(node.args[0])).sizes;
+    for (size_t d = 0; d < type.rank(); ++d) {
+      const size_t added = type.rank() - had.size();
+      if ((d < added || type.sizes[d] != had[d - added]) && !graph_.pool().is_const(type.sizes[d])) return false;
+    }
+    return true;
+  }
+
+  const LayoutNotes& notes_;
+  const graph::Graph& graph_;
+  std::vector<bool> fixed_;
+};
+
+// A collection of distinct expressions; each has a position for its number.
+class NumberTable {
+ public:
+  uint32_t add(sym::ExprId e) {
+    const auto [it, fresh] = places_.try_emplace(e, static_cast<uint32_t>(exprs_.size()));
+    if (fresh) exprs_.push_back(e);
+    return it->second;
+  }
+  uint32_t operator[](sym::ExprId e) const { return places_.at(e); }
+  const std::vector<sym::ExprId>& exprs() const { return exprs_; }
+
+ private:
+  std::unordered_map<sym::ExprId, uint32_t> places_;
+  std::vector<sym::ExprId> exprs_;
+};
+
+struct VisibleStrides::Steps {
+  struct Type {
+    DType dtype;
+    graph::Device device;
+    std::vector<uint32_t> sizes, strides;  // positions of numbers
+  };
+  struct Step {
+    graph::OpId op;
+    std::vector<Arg> args;  // values: positions among the types
+    std::vector<uint32_t> results;
+    std::optional<ViewChoice> choice;  // of the value in args[0]
+  };
+  std::vector<Type> types;                               // of all values, by position
+  std::vector<std::pair<uint32_t, uint32_t>> arguments;  // position among the types, position in the call
+  std::vector<Step> steps;
+  std::vector<std::optional<uint32_t>> results;  // positions
+  NumberTable numbers;
+  sym::SizeProgram program;  // computes the numbers
+  sym::SizeProgram sizes;    // computes the numbers which are sizes and not constant
+  bool has_one = false;      // whether a constant size is 0 or 1
+
+  std::shared_ptr<const Answer> run(const std::vector<int64_t>& values, c10::ArrayRef<at::Tensor> inputs) const;
+
+ private:
+  TensorType type_of(graph::Graph& scratch, const Type& type, const std::vector<int64_t>& values) const;
+  Arg argument(graph::Graph& scratch, const Arg& arg, const std::vector<int64_t>& values,
+               const std::vector<ValueId>& at) const;
+  std::optional<std::vector<TensorType>> ask(graph::Graph& scratch, const Step& step, const std::vector<Arg>& args,
+                                             const std::vector<TensorType>& formulas) const;
+};
+
+// ---- The questions
+
+class VisibleStrides::Maker {
+ public:
+  Maker(const Captured& captured, const LayoutNotes& notes, size_t real_inputs,
+        const std::unordered_map<sym::VarId, uint32_t>& slots)
+      : captured_(captured),
+        notes_(notes),
+        graph_(*captured.graph),
+        slots_(slots),
+        fixed_(graph_, notes),
+        out_(std::make_unique<Steps>()) {
+    for (size_t i = 0; i < real_inputs; ++i) positions_.try_emplace(graph_.inputs[i], static_cast<uint32_t>(i));
+  }
+
+  std::unique_ptr<Steps> make() {
+    find_needed();
+    if (needed_.empty()) return nullptr;
+    for (size_t i = 0; i < positions_.size(); ++i)
+      if (i < graph_.inputs.size() && needed_.contains(graph_.inputs[i])) (void)place(graph_.inputs[i]);
+    for (const graph::NodeId id : graph_.order) add(graph_.node(id));
+    for (const OutputSpec& spec : captured_.outputs)
+      out_->results.push_back(is_asked(spec.value) ? std::optional(place(resolved(spec.value))) : std::nullopt);
+    compile();
+    return std::move(out_);
+  }
+
+ private:
+  // The value whose layout another value has.
+  ValueId resolved(ValueId v) const {
+    for (auto like = notes_.lies_as.find(v); like != notes_.lies_as.end(); like = notes_.lies_as.find(v))
+      v = like->second;
+    return v;
+  }
+  bool is_known(const TensorType& type) const {
+    std::vector<sym::VarId> vars;
+    for (const auto* list : {&type.sizes, &type.strides})
+      for (const sym::ExprId e : *list) graph_.pool().collect_vars(e, vars);
+    return std::all_of(vars.begin(), vars.end(), [&](sym::VarId v) { return slots_.contains(v); });
+  }
+  bool is_asked(ValueId v) const { return v.valid() && !fixed_(resolved(v)) && is_known(graph_.type(resolved(v))); }
+
+  void find_needed() {
+    const auto need = [&](ValueId v) {
+      if (is_asked(v)) needed_.insert(resolved(v));
+    };
+    for (const OutputSpec& spec : captured_.outputs) need(spec.value);
+    for (size_t i = graph_.order.size(); i-- > 0;) {
+      const graph::Node& node = graph_.node(graph_.order[i]);
+      for (const ValueId r : node.results) {
+        if (!needed_.contains(r)) continue;
+        if (const auto choice = notes_.choices.find(r); choice != notes_.choices.end())
+          need(choice->second.source);
+        else
+          graph::Graph::for_each_value(node.args, need);
+      }
+    }
+  }
+
+  void add(const graph::Node& node) {
+    const bool wanted =
+        std::any_of(node.results.begin(), node.results.end(), [&](ValueId r) { return needed_.contains(r); });
+    if (!wanted || !node_is_known(node)) return;
+    Steps::Step step{node.op, node.args, {}, std::nullopt};
+    if (const auto choice = notes_.choices.find(node.results[0]); choice != notes_.choices.end()) {
+      step.choice = choice->second;
+      step.args.assign(1, choice->second.source);
+    }
+    for (Arg& arg : step.args) note(arg);
+    for (const ValueId r : node.results) step.results.push_back(place(r));
+    out_->steps.push_back(std::move(step));
+  }
+
+  bool node_is_known(const graph::Node& node) const {
+    const auto known = [&](sym::ExprId e) {
+      std::vector<sym::VarId> vars;
+      graph_.pool().collect_vars(e, vars);
+      return std::all_of(vars.begin(), vars.end(), [&](sym::VarId v) { return slots_.contains(v); });
+    };
+    bool all = true;
+    for (const Arg& arg : node.args) {
+      if (const auto* e = std::get_if<sym::ExprId>(&arg)) all = all && known(*e);
+      if (const auto* es = std::get_if<std::vector<sym::ExprId>>(&arg))
+        all = all && std::all_of(es->begin(), es->end(), known);
+    }
+    for (const ValueId r : node.results) all = all && is_known(graph_.type(r));
+    graph::Graph::for_each_value(node.args, [&](ValueId v) { all = all && is_known(graph_.type(resolved(v))); });
+    return all;
+  }
+
+  void note(Arg& arg) {
+    if (auto* v = std::get_if<ValueId>(&arg)) v->index = place(resolved(*v));
+    if (auto* list = std::get_if<std::vector<graph::OptionalValue>>(&arg))
+      for (graph::OptionalValue& v : *list)
+        if (v) v->index = place(resolved(*v));
+    if (auto* e = std::get_if<sym::ExprId>(&arg)) out_->numbers.add(*e);
+    if (auto* es = std::get_if<std::vector<sym::ExprId>>(&arg))
+      for (const sym::ExprId e : *es) out_->numbers.add(e);
+  }
+
+  uint32_t place(ValueId v) {
+    const auto [it, fresh] = places_.try_emplace(v, static_cast<uint32_t>(out_->types.size()));
+    if (!fresh) return it->second;
+    const TensorType& type = graph_.type(v);
+    Steps::Type made{type.dtype, type.device, {}, {}};
+    for (const sym::ExprId e : type.sizes) made.sizes.push_back(out_->numbers.add(e));
+    for (const sym::ExprId e : type.strides) made.strides.push_back(out_->numbers.add(e));
+    sizes_.insert(sizes_.end(), type.sizes.begin(), type.sizes.end());
+    out_->types.push_back(std::move(made));
+    if (const auto position = positions_.find(v); position != positions_.end())
+      out_->arguments.emplace_back(it->second, position->second);
+    return it->second;
+  }
+
+  void compile() {
+    out_->program = sym::SizeProgram::compile(graph_.pool(), out_->numbers.exprs(), slots_);
+    std::vector<sym::ExprId> free;
+    for (const sym::ExprId size : sizes_) {
+      if (graph_.pool().is_const(size))
+        out_->has_one = out_->has_one || graph_.pool().const_value(size) < 2;
+      else if (std::find(free.begin(), free.end(), size) == free.end())
+        free.push_back(size);
+    }
+    out_->sizes = sym::SizeProgram::compile(graph_.pool(), free, slots_);
+  }
+
+  const Captured& captured_;
+  const LayoutNotes& notes_;
+  const graph::Graph& graph_;
+  const std::unordered_map<sym::VarId, uint32_t>& slots_;
+  FixedStrides fixed_;
+  std::unique_ptr<Steps> out_;
+  std::unordered_map<ValueId, uint32_t> positions_, places_;
+  std::unordered_set<ValueId> needed_;
+  std::vector<sym::ExprId> sizes_;
+};
+
+// ---- The answers
+
+TensorType VisibleStrides::Steps::type_of(graph::Graph& scratch, const Type& type,
+                                          const std::vector<int64_t>& values) const {
+  TensorType out{type.dtype, type.device, {}, {}};
+  for (const uint32_t n : type.sizes) out.sizes.push_back(scratch.pool().constant(values[n]));
+  for (const uint32_t n : type.strides) out.strides.push_back(scratch.pool().constant(values[n]));
+  return out;
+}
+
+Arg VisibleStrides::Steps::argument(graph::Graph& scratch, const Arg& arg, const std::vector<int64_t>& values,
+                                    const std::vector<ValueId>& at) const {
+  const auto number = [&](sym::ExprId e) { return scratch.pool().constant(values[numbers[e]]); };
+  if (const auto* v = std::get_if<ValueId>(&arg)) return at[v->index];
+  if (const auto* e = std::get_if<sym::ExprId>(&arg)) return number(*e);
+  if (const auto* list = std::get_if<std::vector<graph::OptionalValue>>(&arg)) {
+    std::vector<graph::OptionalValue> out;
+    for (const graph::OptionalValue& v : *list) out.push_back(v ? graph::OptionalValue(at[v->index]) : std::nullopt);
+    return out;
+  }
+  if (const auto* es = std::get_if<std::vector<sym::ExprId>>(&arg)) {
+    std::vector<sym::ExprId> out;
+    for (const sym::ExprId e : *es) out.push_back(number(e));
+    return out;
+  }
+  return arg;
+}
+
+namespace {
+
+std::vector<int64_t> numbers_of(const graph::Graph& graph, const std::vector<sym::ExprId>& exprs) {
+  std::vector<int64_t> out;
+  for (const sym::ExprId e : exprs) out.push_back(graph.pool().const_value(e));
+  return out;
+}
+
+// Strides of a reshape or contiguous: of a view of the argument where possible.
+std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10::IntArrayRef lay,
+                            c10::IntArrayRef sizes, std::vector<int64_t> copied) {
+  if (choice.any_view) {
+    const auto view = at::detail::computeStride(had, lay, sizes);
+    return view ? std::vector<int64_t>(view->begin(), view->end()) : std::move(copied);
+  }
+  return gives_source(choice, had, lay) ? lay.vec() : std::move(copied);
+}
+
+}  // namespace
+
+// nullopt: no rule says more than the formulas.
+std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& scratch, const Step& step,
+                                                                  const std::vector<Arg>& args,
+                                                                  const std::vector<TensorType>& formulas) const {
+  if (step.choice || loose_views().joins(step.op)) {
+    const TensorType& had = scratch.type(std::get<ValueId>(args[0]));
+    const std::vector<int64_t> sizes = numbers_of(scratch, formulas[0].sizes);
+    const ViewChoice choice = step.choice.value_or(ViewChoice{{}, true});
+    std::vector<TensorType> out{formulas[0]};
+    out[0].strides.clear();
+    for (const int64_t s : chosen(choice, numbers_of(scratch, had.sizes), numbers_of(scratch, had.strides), sizes,
+                                  numbers_of(scratch, formulas[0].strides)))
+      out[0].strides.push_back(scratch.pool().constant(s));
+    return out;
+  }
+  if (step.op == loose_views().as_dtype) {
+    const TensorType& had = scratch.type(std::get<ValueId>(args[0]));
+    if (byte_size(had.dtype) != byte_size(formulas[0].dtype)) return std::nullopt;
+    return std::vector<TensorType>{{formulas[0].dtype, had.device, had.sizes, had.strides}};
+  }
+  const ops::OpDef* def = ops::find(step.op);
+  if (def == nullptr || def->shape == nullptr) return std::nullopt;
+  try {
+    ops::ShapeContext context(scratch, graph::op_name(step.op));
+    Result<ops::Types> types = def->shape(context, ops::OpArgs(scratch, args));
+    if (!types.ok() || types->size() != formulas.size()) return std::nullopt;
+    for (size_t i = 0; i < formulas.size(); ++i)
+      if ((*types)[i].sizes != formulas[i].sizes) return std::nullopt;
+    return std::move(*types);
+  } catch (const std::exception&) {  // a rule which requires general sizes
+    return std::nullopt;
+  }
+}
+
+std::shared_ptr<const VisibleStrides::Answer> VisibleStrides::Steps::run(const std::vector<int64_t>& values,
+                                                                         c10::ArrayRef<at::Tensor> inputs) const {
+  graph::Graph scratch(std::make_shared<sym::ShapeEnv>());
+  std::vector<ValueId> at(types.size());
+  std::vector<bool> made(types.size(), false);
+  for (const Step& step : steps)
+    for (const uint32_t r : step.results) made[r] = true;
+  for (size_t i = 0; i < types.size(); ++i)
+    if (!made[i]) at[i] = scratch.add_input(type_of(scratch, types[i], values), "");
+  for (const auto& [place, position] : arguments) {
+    std::vector<sym::ExprId>& strides = scratch.value(at[place]).type.strides;
+    for (size_t d = 0; d < strides.size(); ++d)
+      strides[d] = scratch.pool().constant(inputs[position].stride(static_cast<int64_t>(d)));
+  }
+  for (const Step& step : steps) {
+    std::vector<Arg> args;
+    for (const Arg& arg : step.args) args.push_back(argument(scratch, arg, values, at));
+    std::vector<TensorType> formulas;
+    for (const uint32_t r : step.results) formulas.push_back(type_of(scratch, types[r], values));
+    std::optional<std::vector<TensorType>> found = ask(scratch, step, args, formulas);
+    const graph::NodeId node = scratch.add_node(step.op, std::move(args), found ? *std::move(found) : formulas);
+    for (size_t i = 0; i < step.results.size(); ++i) at[step.results[i]] = scratch.node(node).results[i];
+  }
+  auto answer = std::make_shared<Answer>();
+  for (const std::optional<uint32_t>& result : results)
+    answer->push_back(result ? numbers_of(scratch, scratch.type(at[*result]).strides) : std::vector<int64_t>());
+  return answer;
+}
+
+// ---- At calls
+
+VisibleStrides::VisibleStrides(std::unique_ptr<Steps> steps) : steps_(std::move(steps)) {}
+VisibleStrides::~VisibleStrides() = default;
+
+std::unique_ptr<VisibleStrides> VisibleStrides::of(const Captured& captured, size_t real_inputs,
+                                                   const std::unordered_map<sym::VarId, uint32_t>& slots) {
+  const auto noted = std::find_if(captured.outputs.begin(), captured.outputs.end(),
+                                  [](const OutputSpec& spec) { return spec.notes != nullptr; });
+  if (noted == captured.outputs.end()) return nullptr;
+  std::unique_ptr<Steps> steps = Maker(captured, *noted->notes, real_inputs, slots).make();
+  return steps == nullptr ? nullptr : std::unique_ptr<VisibleStrides>(new VisibleStrides(std::move(steps)));
+}
+
+std::shared_ptr<const VisibleStrides::Answer> VisibleStrides::find(c10::ArrayRef<at::Tensor> inputs,
+                                                                   const int64_t* symbols) const {
+  if (is_general(inputs, symbols)) return nullptr;
+  std::vector<int64_t> values(steps_->program.output_count());
+  steps_->program.run(symbols, values.data());
+  std::vector<int64_t> key = values;
+  for (const auto& [place, position] : steps_->arguments)
+    key.insert(key.end(), inputs[position].strides().begin(), inputs[position].strides().end());
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, answer] : kept_)
+      if (known == key) return answer;
+  }
+  std::shared_ptr<const Answer> answer = steps_->run(values, inputs);
+  const std::lock_guard lock(mutex_);
+  if (kept_.size() < kKept)
+    kept_.emplace_back(std::move(key), answer);
+  else
+    kept_[next_++ % kKept] = {std::move(key), answer};
+  return answer;
+}
+
+// Whether no size is 0 or 1. Then arguments follow the formulas, because their guards require it.
+bool VisibleStrides::is_general(c10::ArrayRef<at::Tensor>, const int64_t* symbols) const {
+  if (steps_->has_one) return false;
+  c10::SmallVector<int64_t, 16> sizes(steps_->sizes.output_count());
+  if (!sizes.empty()) steps_->sizes.run(symbols, sizes.data());
+  return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size > 1; });
+}
+
+bool same_addresses(c10::IntArrayRef sizes, c10::IntArrayRef a, c10::IntArrayRef b) {
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] != 1 && a[d] != b[d]) return false;
+  return true;
+}
+
+at::Tensor with_strides(at::Tensor tensor, c10::IntArrayRef strides) {
+  if (tensor.strides() == strides) return tensor;
+  const std::vector<int64_t> sizes = tensor.sizes().vec();
+  if (!same_addresses(sizes, tensor.strides(), strides))
+    return at::empty_strided(sizes, strides, tensor.options()).copy_(tensor);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  return tensor;
+}
+
+}  // namespace cresset::bridge

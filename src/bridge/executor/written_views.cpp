@@ -1,0 +1,141 @@
+// Writes through views: the resulting contents of their base.
+#include "bridge/capture/capture.h"
+#include "bridge/capture/sym_node.h"
+#include "bridge/symbolic/tensor_geometry.h"
+
+namespace cresset::bridge {
+namespace {
+
+using graph::Arg;
+using graph::OpId;
+
+struct ViewOps {
+  OpId view = graph::op_id("aten::view"), reshape_alias = graph::op_id("aten::_reshape_alias"),
+       unsafe_view = graph::op_id("aten::_unsafe_view"), unsqueeze = graph::op_id("aten::unsqueeze"),
+       squeeze = graph::op_id("aten::squeeze"), squeeze_dim = graph::op_id("aten::squeeze.dim"),
+       squeeze_dims = graph::op_id("aten::squeeze.dims"), permute = graph::op_id("aten::permute"),
+       transpose = graph::op_id("aten::transpose.int"), t = graph::op_id("aten::t"),
+       slice = graph::op_id("aten::slice.Tensor"), select = graph::op_id("aten::select.int"),
+       expand = graph::op_id("aten::expand"), alias = graph::op_id("aten::alias"),
+       detach = graph::op_id("aten::detach"), lift_fresh = graph::op_id("aten::lift_fresh"),
+       as_strided = graph::op_id("aten::as_strided"), diagonal = graph::op_id("aten::diagonal"),
+       view_as_real = graph::op_id("aten::view_as_real"), view_as_complex = graph::op_id("aten::view_as_complex"),
+       view_dtype = graph::op_id("aten::view.dtype"), unfold = graph::op_id("aten::unfold");
+};
+const ViewOps& view_ops() {
+  static const ViewOps ops;
+  return ops;
+}
+
+bool is_reshape(OpId op) {
+  const ViewOps& v = view_ops();
+  return op == v.view || op == v.unsafe_view || op == v.reshape_alias || op == v.unsqueeze || op == v.squeeze ||
+         op == v.squeeze_dim || op == v.squeeze_dims;
+}
+bool is_identity(OpId op) {
+  const ViewOps& v = view_ops();
+  return op == v.alias || op == v.detach || op == v.lift_fresh;
+}
+
+// The dims argument of the permutation which undoes a permute, transpose or t.
+std::vector<int64_t> inverse_permutation(const sym::ExprPool& pool, const ViewChain& link) {
+  const ViewOps& v = view_ops();
+  const int64_t rank = static_cast<int64_t>(link.parent_type.rank());
+  std::vector<int64_t> inverse(rank);
+  for (int64_t d = 0; d < rank; ++d) inverse[d] = d;
+  const auto dim = [&](const sym::ExprId e) {
+    const int64_t d = pool.const_value(e);
+    return d < 0 ? d + rank : d;
+  };
+  if (link.op == v.permute) {
+    const auto& dims = std::get<std::vector<sym::ExprId>>(link.args[1]);
+    for (int64_t d = 0; d < rank; ++d) inverse[dim(dims[d])] = d;
+  } else if (rank > 0) {
+    const bool is_t = link.op == v.t;
+    const int64_t a = is_t ? 0 : dim(std::get<sym::ExprId>(link.args[1]));
+    const int64_t b = is_t ? rank - 1 : dim(std::get<sym::ExprId>(link.args[2]));
+    std::swap(inverse[a], inverse[b]);
+  }
+  return inverse;
+}
+
+}  // namespace
+
+// The parent of a view with the same elements in the same order: `view` is the operator which leads back to it.
+graph::ValueId Capture::scattered_whole(graph::ValueId value, const graph::TensorType& parent, OpId view,
+                                        std::vector<Arg> args) {
+  graph::TensorType type = parent;
+  type.strides = graph::contiguous_strides(env().pool(), type.sizes);
+  if (!graph::is_contiguous(env(), graph_->type(value)))
+    value = call(graph::op_id("aten::clone"), {value, graph::MemoryFormat::Contiguous})[0];
+  args.insert(args.begin(), Arg(value));
+  return append(view, std::move(args), {std::move(type)})[0];
+}
+
+// The parent's contents after a write of `value` to the view.
+graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value) {
+  const ViewOps& v = view_ops();
+  sym::ExprPool& pool = env().pool();
+  if (is_identity(link.op)) return value;
+  if (is_reshape(link.op)) return scattered_whole(value, link.parent_type, v.unsafe_view, {link.parent_type.sizes});
+  if (link.op == v.view_as_real) return scattered_whole(value, link.parent_type, v.view_as_complex, {});
+  if (link.op == v.view_as_complex) return scattered_whole(value, link.parent_type, v.view_as_real, {});
+  if (link.op == v.view_dtype) return scattered_whole(value, link.parent_type, v.view_dtype, {link.parent_type.dtype});
+  if (link.op == v.permute || link.op == v.transpose || link.op == v.t) {
+    std::vector<sym::ExprId> dims;
+    for (const int64_t d : inverse_permutation(pool, link)) dims.push_back(pool.constant(d));
+    return call(v.permute, {value, dims})[0];
+  }
+  std::vector<Arg> args = link.args;
+  args[0] = parent;
+  args.insert(args.begin() + 1, Arg(value));
+  if (link.op == v.slice) return append(graph::op_id("aten::slice_scatter"), std::move(args), {link.parent_type})[0];
+  if (link.op == v.select) return append(graph::op_id("aten::select_scatter"), std::move(args), {link.parent_type})[0];
+  if (link.op == v.as_strided) {
+    const auto why = [] { return current_reason(); };
+    if (!geometry::decide_non_overlapping(env(), link.type.sizes, link.type.strides, why))
+      abort_capture(BreakKind::AliasedWrite,
+                    "a write through aten::as_strided to elements that may share their memory");
+    // A strided view is made of a whole dense base: its offset counts from the base's first element, as in the base's
+    // value.
+    return append(graph::op_id("aten::as_strided_scatter"), std::move(args), {link.parent_type})[0];
+  }
+  if (link.op == v.diagonal)
+    return append(graph::op_id("aten::diagonal_scatter"), std::move(args), {link.parent_type})[0];
+  if (link.op == v.expand) {
+    bool same = link.type.sizes.size() == link.parent_type.sizes.size();
+    for (size_t d = 0; same && d < link.type.sizes.size(); ++d)
+      same = env().known_equal(link.type.sizes[d], link.parent_type.sizes[d]);
+    if (same) return value;
+  }
+  abort_capture(BreakKind::AliasedWrite, c10::str("a write through ", std::string(graph::op_name(link.op))));
+}
+
+// Whether a view's strides and offset also locate its elements in the base's value: the base must be dense, and the
+// view must read its elements unchanged.
+bool Capture::lies_in_base(const TraceTensor& tensor) const {
+  const graph::TensorType& base = graph_->type(storages_[tensor.storage_id().index].value);
+  for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
+    if (link->parent_type.dtype != base.dtype) return false;
+  return tensor.type().dtype == base.dtype &&
+         geometry::is_non_overlapping_and_dense(graph_->env(), base.sizes, base.strides);
+}
+
+// The base's contents after a write of `value` to the view's memory.
+graph::ValueId Capture::scattered(const TraceTensor& tensor, graph::ValueId value) {
+  const Storage& storage = storages_[tensor.storage_id().index];
+  const ViewOps& v = view_ops();
+  bool by_numbers = false;
+  for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
+    by_numbers = by_numbers || link->op == v.unfold;
+  if (by_numbers && lies_in_base(tensor)) {
+    ViewChain whole{nullptr, v.as_strided, {}, graph_->type(storage.value), tensor.type(), {}};
+    whole.args = {storage.value, tensor.type().sizes, tensor.type().strides, tensor.offset()};
+    return scatter(whole, storage.value, value);
+  }
+  for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
+    value = scatter(*link, parent_value(storage, *link), value);
+  return value;
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,762 @@
+// Calls of C functions: reads and writes, graph breaks. The rules for all calls: call_rules.cpp.
+#include <opcode.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "bridge/decompositions/vmap_rules.h"
+#include "frontend/cpython/dict_keys.h"
+#include "frontend/cpython/items.h"
+#include "frontend/cpython/of_type.h"
+#include "frontend/cpython/opaque_objects.h"
+#include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
+#include "frontend/eval/binders.h"
+#include "frontend/eval/bytecode.h"
+#include "frontend/eval/changers.h"
+#include "frontend/feedback/eager_autograd_calls.h"
+#include "frontend/feedback/external_generators.h"
+#include "frontend/feedback/opaque_calls.h"
+#include "frontend/feedback/specializations.h"
+#include "frontend/guards/torch_settings.h"
+#include "frontend/session/session.h"
+#include "frontend/trace_rules/call_filter.h"
+#include "frontend/trace_rules/call_modes.h"
+#include "frontend/trace_rules/context_variables.h"
+#include "frontend/trace_rules/fast_operator_calls.h"
+#include "frontend/trace_rules/other_tracers.h"
+#include "frontend/trace_rules/polyfills.h"
+#include "frontend/trace_rules/special_cases.h"
+#include "frontend/trace_rules/substitutes.h"
+#include "frontend/trace_rules/transforms.h"
+#include "frontend/values/pending_error.h"
+#include "frontend/values/symbolic_strings.h"
+#include "frontend/values/symbols.h"
+#include "frontend/values/value_objects.h"
+#include "frontend/variants/growing_containers.h"
+
+namespace cresset::frontend {
+
+// Builtins which inspect only the type of an argument, or an attribute that a hook reports.
+static bool asks_one_question(PyObject* callable) {
+  static PyObject* const builtins[] = {
+      module_attribute("builtins", "isinstance"), module_attribute("builtins", "issubclass"),
+      module_attribute("builtins", "getattr"), module_attribute("builtins", "hasattr")};
+  return is_among(builtins, callable);
+}
+
+// Builtins that move or count items without inspecting them.
+static bool looks_at_items_only(PyObject* callable) {
+  if (PyType_Check(callable)) return callable != (PyObject*)&PyUnicode_Type && callable != (PyObject*)&PyBytes_Type;
+  static PyObject* const builtins[] = {module_attribute("builtins", "len"), module_attribute("builtins", "iter"),
+                                       module_attribute("builtins", "next")};
+  return is_among(builtins, callable) || asks_one_question(callable);
+}
+
+static bool is_call(const CressetActivation& activation) {
+  return cresset_is_call(opcode_in_progress(activation)) != 0;
+}
+
+// A Python function, which is evaluated unless its call mode says otherwise.
+CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
+  if (PyObject* inner = cresset_eval_inside(call.callable); inner != nullptr && existed(call.callable))
+    learn_function(inner);
+  PyObject* wrapped = cresset_eval_wrapped(call.callable);
+  if (wrapped != nullptr && existed(call.callable)) learn_function(wrapped);
+  PyObject* callee = wrapped != nullptr ? wrapped : call.callable;
+  const bool by_autograd = outer_.empty() && brings_function_left_to_autograd(callee, call);
+  const bool by_tracer = is_tracer(callee, call);
+  const CallMode mode = by_autograd || by_tracer ? CallMode::Disabled : call_mode(callee);
+  if (mode == CallMode::Evaluated) return CRESSET_RUN;
+  in_progress_.end();
+  if (is_call(*activation)) {  // otherwise the bytecode shows another operation: a property, an operator method
+    start(activation, Operation::Kind::Call, 0);
+    in_progress_.call = call;
+  }
+  if (mode == CallMode::Disabled) {
+    capture_->set_location();
+    capture_->flush(by_tracer     ? BreakReason(BreakKind::OtherTracer, kTraces)
+                    : by_autograd ? BreakReason(BreakKind::AutogradFeature, kLeftToAutograd)
+                                  : why_disabled(callee));
+  }
+  return CRESSET_NATIVE;
+}
+
+static bool uses_up(const CCall& what, const CressetCall& call) {
+  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) return true;
+  const Py_ssize_t named = cresset_count_named(&call);
+  return any_among(call.args, call.args + call.nargs + named,
+                   [](PyObject* o) { return Py_TYPE(o)->tp_iternext != nullptr && PyIter_Check(o) != 0; });
+}
+
+// The table's answer depends only on the function and the type of its self, so it is cached per pair.
+CCall Session::classify(const CressetCall& call) {
+  PyObject *callable = call.callable, *self = nullptr;
+  const void* function = nullptr;
+  if (PyCFunction_CheckExact(callable)) {
+    self = PyCFunction_GET_SELF(callable);
+    function = ((PyCFunctionObject*)callable)->m_ml;
+    if (self != nullptr && PyModule_Check(self)) self = nullptr;
+  } else if ((Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) &&
+             call.nargs > 0) {
+    self = call.args[0];
+    function = callable;
+  } else if (is_method_wrapper(callable)) {
+    self = take_apart_wrapper(callable).self;
+    function = (const char*)take_apart_wrapper(callable).descriptor + 1;  // no self among its arguments
+  } else if (PyType_Check(callable)) {
+    function = callable;
+  }
+  const bool of_class = self != nullptr && PyType_Check(self);  // torch's functions are static methods of a class
+  if (function == nullptr || (of_class && !PyCFunction_CheckExact(callable)))
+    return classify_call(callable, call.args, call.nargs);
+  const AddressPair key =
+      of_class ? AddressPair{self, function} : AddressPair{function, self != nullptr ? Py_TYPE(self) : nullptr};
+  const CCall* known = classified_.find(key);
+  if (known == nullptr) {
+    const CCall what = classify_call(callable, call.args, call.nargs);
+    known = &(classified_[key] = what);
+    // A bound method would keep its self alive.
+    if (is_method_wrapper(callable))
+      keep(PyRef::borrow(take_apart_wrapper(callable).descriptor));
+    else if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
+      keep(PyRef::borrow(callable));
+    if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
+  }
+  if (known->by_arguments) return classify_call(callable, call.args, call.nargs);
+  CCall out = *known;
+  if (out.self != nullptr) out.self = self;
+  return out;
+}
+
+// Whether a container holds an opaque argument or an older closed object.
+bool Session::holds_foreign(PyObject* container) const {
+  return holds_any(container, [&](PyObject* item) { return is_opaque(item) || (is_closed(item) && existed(item)); });
+}
+
+// Whether an older object has contents which no guard covers.
+bool Session::is_closed_to_facts(PyObject* object) const {
+  if (!opaque_.empty() && is_opaque(object)) return true;  // includes bytes, which are not identified by address
+  if (is_plain_tensor(object) || !existed(object)) return false;
+  return is_closed(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
+}
+
+// list.append and similar methods do not inspect a closed list.
+static bool only_adds_to_grown(const CressetCall& call) {
+  const CCall what = classify_call(call.callable, call.args, call.nargs);
+  return what.effect == CEffect::Writes && what.self != nullptr && has_grown(what.self);
+}
+
+// A call of a generator function runs no code of it yet.
+static bool makes_generator(PyObject* callable) {
+  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+  constexpr int kKinds = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  return PyFunction_Check(callable) && (((PyCodeObject*)PyFunction_GET_CODE(callable))->co_flags & kKinds) != 0;
+}
+
+namespace {
+
+// Builtins which answer questions about objects, and operators which look attributes up by name.
+struct KnownQuestions {
+  PyObject* is_callable = module_attribute("builtins", "callable");
+  PyObject* id = module_attribute("builtins", "id");
+  PyObject* has = module_attribute("builtins", "hasattr");
+  PyObject* get = module_attribute("builtins", "getattr");
+  PyObject* getter = module_attribute("operator", "attrgetter");
+  PyObject* caller = module_attribute("operator", "methodcaller");
+
+  bool looks_up_by_name(PyObject* object) const {
+    return (PyObject*)Py_TYPE(object) == getter || (PyObject*)Py_TYPE(object) == caller;
+  }
+  bool needs_no_look(PyObject* callable) const {
+    return asks_one_question(callable) || callable == is_callable || callable == id ||
+           callable == (PyObject*)&PyType_Type;
+  }
+};
+
+const KnownQuestions& known_questions() {
+  static const KnownQuestions known;
+  return known;
+}
+
+// Arguments which contain no objects and are not closed.
+bool is_plain_argument(PyObject* o) {
+  return is_plain_tensor(o) || PyLong_CheckExact(o) || PyUnicode_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
+         PyFloat_CheckExact(o) || Py_IS_TYPE(o, &PyFunction_Type);
+}
+
+}  // namespace
+
+// Whether C code may inspect a closed object, or read attributes without a hook.
+struct Session::CallQuestions {
+  const Session& session;
+
+  // hasattr() and getattr() of an object whose attribute no hook reports.
+  bool asks_unreported_attribute(const CressetCall& call) const {
+    const KnownQuestions& known = known_questions();
+    if ((call.callable != known.has && call.callable != known.get) || call.nargs == 0) return false;
+    if (session.is_opaque(call.args[0])) return true;
+    return call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
+           (session.is_of_this_call(call.args[0], call.args[1]) || is_data_of_other(call.args[0], call.args[1]));
+  }
+
+  // Most calls: nothing is closed, and the arguments are plain, or containers which the callee hands on.
+  bool takes_plain_arguments(const CressetCall& call) const {
+    if (!session.opaque_.empty() || any_grown()) return false;
+    bool holders = false;
+    const auto is_value = [&](PyObject* o) {
+      if (PyDict_CheckExact(o) || PyList_CheckExact(o)) return holders = true;
+      if (!PyTuple_CheckExact(o)) return is_plain_argument(o);
+      PyObject** const items = PySequence_Fast_ITEMS(o);
+      return all_among(items, items + PyTuple_GET_SIZE(o), is_plain_argument);
+    };
+    if (!all_among(call.args, call.args + cresset_count_arguments(&call), is_value)) return false;
+    if (is_method_wrapper(call.callable) || special_call(call.callable) != kOrdinaryCall) return false;
+    return (!holders || hands_items_on(call.callable)) && !is_c_method_of_closed(call.callable);
+  }
+
+  bool is_c_method_of_closed(PyObject* callable) const {
+    PyObject* const self = is_c_function(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+    return self != nullptr && !PyModule_Check(self) && session.is_closed_to_facts(self);
+  }
+
+  bool is_method_of_closed(PyObject* callable) const {
+    if (is_c_function(callable)) return is_c_method_of_closed(callable);
+    if (PyMethod_Check(callable) && !PyFunction_Check(PyMethod_GET_FUNCTION(callable)))
+      return session.is_closed_to_facts(PyMethod_GET_SELF(callable));
+    return is_method_wrapper(callable) && session.is_closed_to_facts(take_apart_wrapper(callable).self);
+  }
+
+  bool looks_inside(const CressetCall& call) const {
+    if (makes_generator(call.callable)) return false;
+    const KnownQuestions& known = known_questions();
+    if (asks_unreported_attribute(call)) return true;
+    if (known.needs_no_look(call.callable)) return false;
+    const Py_ssize_t count = cresset_count_arguments(&call);
+    const auto any = [&](auto&& is) { return any_among(call.args, call.args + count, is); };
+    const auto looks_up = [&](PyObject* o) { return known.looks_up_by_name(o); };
+    if (looks_up(call.callable)) return any([&](PyObject* o) { return session.existed(o) && !is_plain_tensor(o); });
+    if (takes_plain_arguments(call)) return false;
+    if (any_grown() && only_adds_to_grown(call)) return false;
+    if (is_method_of_closed(call.callable)) return true;
+    if (PyType_Check(call.callable) && makes_foreign((PyTypeObject*)call.callable)) return true;
+    if (enters_inference_apart(call.callable) || session.is_closed_to_facts(call.callable)) return true;
+    if (any([&](PyObject* o) { return looks_up(o) || session.is_closed_to_facts(o); })) return true;
+    return !hands_items_on(call.callable) && any([&](PyObject* o) { return session.holds_foreign(o); });
+  }
+};
+
+// Classes that are called, or passed to C code which may call them, create instances.
+void Session::note_classes(const CressetCall& call) {
+  const auto note = [&](PyObject* object) {
+    if (PyType_Check(object) && existed(object)) facts_->classes().makes_instances((PyTypeObject*)object);
+  };
+  note(call.callable);
+  if (call.evaluated) return;
+  PyObject* const* const end = call.args + cresset_count_arguments(&call);
+  PyObject* const* first = call.args;
+  while (first != end && PyType_Check(*first) == 0) ++first;
+  if (first == end || asks_one_question(call.callable)) return;
+  for (; first != end; ++first) note(*first);
+}
+
+// The reason for a graph break at this call.
+static std::string text_of(const CressetCall& call) {
+  static PyObject* const assign = module_attribute(python_names::kBinding, "_assign");
+  if (call.callable != assign || call.nargs != 3) return "a call of " + describe_callable(call.callable);
+  return std::string("an assignment to the .") + utf8(call.args[1]) + " of a tensor";
+}
+
+// The item that the call adds to a set, if it is new and its lookup runs no program code.
+static PyObject* new_item(const CCall& what, const CressetCall& call) {
+  if (what.self == nullptr || !PySet_Check(what.self) || std::string_view(what.name) != "add") return nullptr;
+  PyObject* const item = what.first < static_cast<size_t>(call.nargs) ? call.args[what.first] : nullptr;
+  const bool by_identity = item != nullptr && !is_tensor(item) && is_equal_by_identity(item);
+  if (item == nullptr || (!is_constant_value(item) && !by_identity)) return nullptr;
+  return PySet_Contains(what.self, item) == 0 ? item : nullptr;
+}
+
+// Whether a dictionary method accesses a single key. *key is set if the call may also write; pure reads report their
+// key.
+static bool asks_for_one_key(const CCall& what, const CressetCall& call, PyObject** key) {
+  if (what.self == nullptr || !PyDict_Check(what.self)) return false;
+  const std::string_view name = what.name;
+  if (name == "get" || name == "__getitem__" || name == "__contains__") return true;
+  if (name != "setdefault" && name != "pop") return false;
+  if (what.first >= static_cast<size_t>(call.nargs) || !is_constant_value(call.args[what.first])) return false;
+  return *key = call.args[what.first], true;
+}
+
+// The caller of torch.autograd's Python functions, which run the engine.
+static const CressetActivation& user_of_autograd(const CressetActivation& activation) {
+  static PyObject* const package = PyUnicode_InternFromString("torch.autograd");
+  const auto is_autograds = [](const CressetActivation& a) {
+    PyObject* const module = PyFunction_Check(a.function) ? ((PyFunctionObject*)a.function)->func_module : nullptr;
+    return module != nullptr && PyUnicode_Check(module) &&
+           PyUnicode_Tailmatch(module, package, 0, PY_SSIZE_T_MAX, -1) == 1;
+  };
+  const CressetActivation* user = &activation;
+  while (user->caller != nullptr && is_autograds(*user)) user = user->caller;
+  return *user;
+}
+
+// Whether the side effect is confined to the call's own tensors.
+static bool stays_within(const CressetActivation& activation, const CCall& what, const CressetCall& call) {
+  if (is_hook_of_own_node(what) || is_lock_of_cached_property(activation, what)) return true;
+  if (!differentiates_own_tensors(what, call)) return false;
+  const std::string_view name = what.name;
+  if (name == "retain_grad") return !is_for_others(UseOfAutograd::Retains, activation.code);
+  if (name != "run_backward" || !at::GradMode::is_enabled()) return true;
+  return !is_for_others(UseOfAutograd::Frees, user_of_autograd(activation).code);
+}
+
+// Runs the call and its callees in CPython.
+CressetAction Session::call_whole(CressetActivation* activation, const CressetCall& call) {
+  if (existed(call.callable)) learn_function(call.callable);
+  start(activation, Operation::Kind::Call, 0);
+  in_progress_.call = call;
+  capture_->set_location();
+  return capture_->flush({BreakKind::UntraceableFunction, kLeftWhole}), CRESSET_NATIVE;
+}
+
+// The effect of a C function with these arguments.
+CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
+  CCall what =
+      CallQuestions{*this}.looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
+  if (what.effect == CEffect::Pure && (switches_tracer(what.name, call) || is_of_stand_ins(call)))
+    what.effect = CEffect::Outside;
+  const bool of_new = what.self != nullptr && !existed(what.self) && std::string_view(what.name) == "__setstate__";
+  if (what.effect == CEffect::Outside && (of_new || stays_within(activation, what, call))) what.effect = CEffect::Pure;
+  return what;
+}
+
+// torch's Python code for iterating over a tensor calls unbind.
+static bool takes_rows(PyObject* callable) {
+  static PyObject *const function = module_attribute("torch", "unbind"), *const method = [] {
+    return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "unbind")).release();
+  }();
+  return callable == function || callable == method;
+}
+
+CressetAction Session::before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result) {
+  if (given.nargs > 0 && takes_rows(given.callable)) note_rows(given.args[0]);
+  start(activation, Operation::Kind::Call, 0);
+  in_progress_.call = given;
+  if (outer_.empty() && opaque_.empty() && !any_grown() && !in_progress_.in_transform)
+    if (CCall what; is_plain_operator(given, &what))
+      return dying_ = nullptr, before_known_call(activation, what, given, result);
+  CressetCall call = given;
+  const bool names = names_attribute(call);  // an attribute name is inspected first
+  CCall what = names ? CCall{} : effect_of(*activation, call);
+  if (names || (what.effect != CEffect::Outside && any_texts())) {
+    if (looks_at_text_of_float(call))
+      return capture_->flush({BreakKind::SymbolicNumber, "a look at the text of a float"}), CRESSET_RUN;
+    if (look_at_texts(activation, call) || names) what = effect_of(*activation, call);
+  }
+  if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
+    if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
+    if (std::string_view(what.name) == "set") note_set(what.self, *activation, given);
+    if (PyRef value = with_plain_numbers(call)) return in_progress_.end(), *result = value.release(), CRESSET_RESULT;
+  }
+  if (watches_death(what, call) || may_end_a_life(what))
+    return refuse(BreakKind::ObjectLifetime, kWatchesDeaths),
+           capture_->flush({BreakKind::ObjectLifetime, kWatchesDeaths}), CRESSET_RUN;
+  return before_known_call(activation, what, call, result);
+}
+
+// An older heap or sorted list: the order of its symbolic numbers may differ at each call.
+static bool orders_symbols(const CCall& what, const CressetCall& call) {
+  if (!what.by_arguments || what.self == nullptr || !PyList_CheckExact(what.self)) return false;
+  const std::string_view name = what.name;
+  if (!name.starts_with("heap") && !name.starts_with("insort")) return false;
+  const auto is_symbol = [](PyObject* object) { return is_symbolic_number(object); };
+  return holds_any(what.self, is_symbol) || any_among(call.args + 1, call.args + call.nargs, [&](PyObject* item) {
+           return is_symbol(item) || holds_any(item, is_symbol);
+         });
+}
+
+// Whether C code would specialize a number which has had too many values.
+bool Session::pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator) {
+  if (!is_operator && !is_c_function(call.callable)) return false;
+  std::vector<PyRef> unpinned = unpinned_among(call);
+  if (unpinned.empty() || !may_end_at_pin()) return false;
+  in_progress_.unpinned = std::move(unpinned);
+  in_progress_.of_operator = is_operator;
+  static PyObject* const set_item = module_attribute(python_names::kEquivalents, "set_item");  // replaces a statement
+  const bool for_caller = activation.function == set_item && activation.caller != nullptr;
+  const CressetActivation& asks = for_caller ? *activation.caller : activation;
+  return is_operator ? pins_too_often(asks, call) : pins_too_often(asks);
+}
+
+// The owner of the attribute which a call reads or sets, and the position of the attribute's name.
+static std::pair<PyObject*, size_t> attribute_of(const CCall& what, const CressetCall& call) {
+  return what.self != nullptr ? std::pair(what.self, what.first) : std::pair(call.args[0], size_t{1});
+}
+
+// Methods which hand out an item of the container.
+static bool gives_item(std::string_view name, const CCall& what, const CressetCall& call) {
+  static const std::unordered_set<std::string_view> kNames = {"pop",         "heappop", "heapreplace",
+                                                              "heappushpop", "popleft", "setdefault"};
+  if (name != "__getitem__") return kNames.contains(name);
+  return what.first >= static_cast<size_t>(call.nargs) || !PySlice_Check(call.args[what.first]);
+}
+
+// The rules of calls of C functions with a known effect.
+struct Session::KnownCallRules {
+  using Action = std::optional<CressetAction>;
+
+  Session& session;
+  CressetActivation* activation;
+  const CCall& what;
+  const CressetCall& call;
+  PyObject** result;
+
+  bool is_pure() const { return what.effect == CEffect::Pure; }
+  Action end_with(PyRef value) const {
+    session.in_progress_.end();
+    return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
+  }
+  Action flush(BreakKind kind, std::string why) const {
+    return session.capture_->flush({kind, std::move(why)}), CRESSET_RUN;
+  }
+
+  Action numpy_arrays() const {
+    if (what.effect != CEffect::Outside && !session.arrays_.any()) return {};
+    return session.call_of_arrays(activation, what, call, result);
+  }
+
+  // What the call does whatever follows: subgraphs, attributes, batching.
+  Action notes() const {
+    if (!session.outer_.empty()) session.no_call_in_part(what, call);
+    if (what.effect == CEffect::SetsAttribute) session.will_set_attribute(what, call);
+    if (!session.batching_ && begins_batching(what.name))
+      session.batching_ = std::make_shared<bridge::SymbolicBatching>();
+    return {};
+  }
+
+  Action operator_in_transform() const {
+    if (!is_pure()) return {};
+    if (keeps_sizes(what.name))
+      return flush(BreakKind::AutogradFeature, "an operator whose derivative keeps sizes, inside of a transform");
+    if (!is_operator_on_wrappers(what.name, call)) return {};
+    return end_with(call_on_wrappers(*session.capture_, call));
+  }
+
+  Action with_plain_numbers() const {
+    PyRef value = is_pure() ? with_numbers_it_takes(call) : PyRef();
+    return value ? end_with(std::move(value)) : std::nullopt;
+  }
+
+  // A function of torch: lists of sizes, tensors, numbers.
+  Action torch_function() const {
+    if (!is_pure()) return {};
+    if (reads_memory_of_outsider(what)) return flush(BreakKind::MemoryAccess, "the memory of a tensor is asked for");
+    const Py_ssize_t named = cresset_count_named(&call);
+    for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
+      is_tensor(call.args[i]) ? session.hold_metadata(call.args[i]) : session.read_deep(call.args[i]);
+    if (session.pins_any(*activation, call, /*is_operator=*/true))
+      return flush(BreakKind::SymbolicNumber, text_of(call));
+    return session.in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
+  }
+
+  Action graph_break() const {
+    const bool outside = what.effect == CEffect::Outside;
+    const bool ends = [&] {
+      if (outside || session.pins_any(*activation, call, /*is_operator=*/false)) return true;
+      return what.self != nullptr && session.existed(what.self) && session.may_end_at_pin() &&
+             orders_symbols(what, call);
+    }();
+    if (!ends) return {};
+    const bool runs_frame = any_among(call.args, call.args + call.nargs, is_outsider);
+    flush(outside ? BreakKind::UntraceableFunction : BreakKind::SymbolicNumber, text_of(call));
+    return runs_frame ? CRESSET_NATIVE : CRESSET_RUN;
+  }
+
+  // A C function which reads or writes containers.
+  Action container_function() const {
+    session.note_keys(what, call);
+    note_reads_of_self();
+    const size_t count = static_cast<size_t>(call.nargs) + static_cast<size_t>(cresset_count_named(&call));
+    const bool deep = what.effect == CEffect::Reads && !looks_at_items_only(call.callable);
+    for (size_t i = what.first; i < count; ++i)
+      deep ? session.read_deep(call.args[i]) : session.read_whole(call.args[i]);
+    if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) session.will_write(what.self);
+    if (PyObject* item = new_item(what, call)) session.added_.emplace_back(what.self, item);
+    // str.format looks up attributes: "{0.n}".
+    if (what.self != nullptr && PyUnicode_Check(what.self) && what.name == std::string_view("format"))
+      for (size_t i = what.first; i < count; ++i)
+        if (session.existed(call.args[i]) && !is_tensor(call.args[i])) session.read_all(call.args[i]);
+    return session.in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
+  }
+
+  // Behind the call.
+  void note_attribute_set() const {
+    const auto [owner, at] = attribute_of(what, call);
+    const size_t count = static_cast<size_t>(call.nargs);
+    if (at >= count) return;
+    PyObject* const value = at + 1 < count ? call.args[at + 1] : nullptr;
+    CressetChanger changer;  // a Python setter was evaluated, and its writes are recorded
+    if (cresset_find_changer(owner, call.args[at], value == nullptr, what.self != nullptr, &changer) != 0) return;
+    session.log_attribute(owner, call.args[at], value);
+  }
+
+  void note_container_call(PyObject* given) const {
+    const std::string_view name = what.name;
+    if (PyDict_Check(what.self) && (name == "get" || name == "__getitem__" || name == "__contains__") &&
+        what.first < static_cast<size_t>(call.nargs)) {
+      PyObject* key = call.args[what.first];
+      PyObject* const value = value_under(what.self, key);  // the program compared the keys: use the call's result
+      return session.read_key(what.self, key,
+                              value != nullptr || name == "__contains__" || !asks_program(key) ? value : given);
+    }
+    if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) session.log_method(what, call);
+    if (name == "__reduce_ex__" || name == "__reduce__" || name == "__getstate__") return session.read_all(what.self);
+    if (gives_item(name, what, call)) session.learn(given);
+    if (name == "popitem" && PyTuple_CheckExact(given))  // a new pair
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) session.learn(PyTuple_GET_ITEM(given, i));
+  }
+
+ private:
+  void note_reads_of_self() const {
+    PyObject* key = nullptr;
+    const bool reads_self = what.effect != CEffect::Writes && what.self != nullptr;
+    if (reads_self && !asks_for_one_key(what, call, &key)) session.read_whole(what.self);
+    if (key != nullptr) session.read_contains(what.self, key);
+  }
+};
+
+CressetAction Session::before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
+                                         PyObject** result) {
+  if (asked_in_ == activation) asked_in_ = nullptr;
+  static constexpr KnownCallRules::Action (KnownCallRules::* kRules[])() const = {
+      &KnownCallRules::numpy_arrays,       &KnownCallRules::notes,          &KnownCallRules::operator_in_transform,
+      &KnownCallRules::with_plain_numbers, &KnownCallRules::torch_function, &KnownCallRules::graph_break,
+      &KnownCallRules::container_function,
+  };
+  const KnownCallRules rules{*this, activation, what, call, result};
+  for (const auto rule : kRules)
+    if (const KnownCallRules::Action action = (rules.*rule)()) return *action;
+  return CRESSET_RUN;
+}
+
+// Reads the whole object, as copying and pickling do.
+void Session::read_all(PyObject* object) {
+  if (PyObject* dict = instance_dict(object)) {
+    learn(dict);
+    read_whole(dict);
+  }
+  PyObject* bases = Py_TYPE(object)->tp_mro;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); ++i) {
+    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(bases, i);
+    PyObject *name, *slot;
+    Py_ssize_t position = 0;
+    while (is_heap_type(base) && PyDict_Next(type_dict(base), &position, &name, &slot)) {
+      if (Py_TYPE(slot) != &PyMemberDescr_Type || are_slots_known(object) || !first(object, name)) continue;
+      const PyRef value = PyRef::steal(Py_TYPE(slot)->tp_descr_get(slot, object, (PyObject*)Py_TYPE(object)));
+      if (!value) PyErr_Clear();
+      facts_->member(object, slot, value.get());
+      learn(value.get());
+    }
+  }
+  read_whole(object);
+}
+
+// globals(), locals(), vars(), dir() and sys._getframe() of evaluated frames; vars(object).
+PyRef Session::names_in_frame(const CressetActivation& activation, const CressetCall& call) {
+  static PyObject* const asked[] = {module_attribute("builtins", "globals"), module_attribute("builtins", "locals"),
+                                    module_attribute("builtins", "dir"), module_attribute("builtins", "vars")};
+  static PyObject* const get_frame = module_attribute("sys", "_getframe");
+  const auto* const which = std::find(std::begin(asked), std::end(asked), call.callable);
+  if (call.kwnames != nullptr || (which == std::end(asked) && call.callable != get_frame)) return {};
+  const bool of_object = call.nargs == 1 && which == std::end(asked) - 1;
+  if (call.callable != get_frame && call.nargs != 0 && !of_object) return {};
+  static PyObject* const dict = PyUnicode_InternFromString("__dict__");
+  if (of_object && is_of_this_call(call.args[0], dict)) return {};
+  PyRef value = PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), nullptr));
+  if (!value) return PyErr_Clear(), PyRef();  // the call itself raises the error
+  if (of_object) read_attribute(call.args[0], dict, value.get());
+  if (which == std::begin(asked)) learn(value.get());
+  if (call.callable != get_frame) return value;
+  if (!is_evaluated(activation, value.get())) refuse(BreakKind::UnguardedState, "looks at the frames of its callers");
+  return value;
+}
+
+// eval(text) and exec(text) use the names of the calling frame. With explicit names they can be called from anywhere.
+PyObject* Session::with_names_of_frame(const CressetCall& call) {
+  static PyObject *const eval = module_attribute("builtins", "eval"), *const exec =
+                                                                          module_attribute("builtins", "exec");
+  if ((call.callable != eval && call.callable != exec) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
+  static PyObject* const with_names = module_attribute(python_names::kEquivalents, "with_names");
+  PyObject* globals = PyEval_GetGlobals();
+#if PY_VERSION_HEX >= 0x030D0000
+  const PyRef locals = checked(PyEval_GetFrameLocals());  // for a function, a new snapshot each time
+#else
+  const PyRef locals = PyRef::borrow(PyEval_GetLocals());
+#endif
+  learn(globals);
+  const bridge::Capture::StepAside outside;
+  return stand_in(checked(PyObject_CallFunctionObjArgs(with_names, call.callable, globals, locals.get(), nullptr)));
+}
+
+// Keeps the function alive and returns it borrowed, for CRESSET_INSTEAD.
+PyObject* Session::stand_in(PyRef function) {
+  kept_.push_back(std::move(function));
+  return kept_.back().get();
+}
+
+// Handles methods of older containers passed to C code, which may call them without a hook: map(x.append, ...).
+void Session::hands_methods_on(const CressetCall& call) {
+  const Py_ssize_t named = cresset_count_named(&call);
+  if (!any_among(call.args, call.args + call.nargs + named, is_c_function)) return;
+  static PyObject* const is_callable = module_attribute("builtins", "callable");
+  if (asks_one_question(call.callable) || call.callable == is_callable) return;
+  PyObject* keeper = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  if (keeper != nullptr && is_container(keeper)) return;
+  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
+    if (!is_c_function(call.args[i])) continue;
+    const CressetCall inner{call.args[i], nullptr, 0, nullptr, 0};
+    PyObject* self = PyCFunction_GET_SELF(inner.callable);
+    if (self == nullptr || PyModule_Check(self) || !existed(self) || !is_container(self)) continue;
+    if (const CEffect effect = classify(inner).effect; effect == CEffect::Writes || effect == CEffect::ReadsAndWrites)
+      refuse(BreakKind::SideEffect,
+             "hands a method that changes a " + std::string(Py_TYPE(self)->tp_name) + " to C code");
+    read_whole(self);
+  }
+}
+
+// Containers in which the call may have stored its arguments.
+static std::vector<PyObject*> containers_of(const CressetCall& call) {
+  std::vector<PyObject*> out;
+  PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  if (self != nullptr && is_container(self)) out.push_back(self);
+  for (Py_ssize_t i = 0; i < call.nargs; ++i)
+    if (is_container(call.args[i])) out.push_back(call.args[i]);
+  return out;
+}
+
+void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
+                         PyObject* exception) {
+  if (*result != nullptr && is_plain_question(call)) return;
+  const bool of_operator = in_progress_.of_operator;
+  const std::vector<PyRef> unpinned = std::exchange(in_progress_.unpinned, {});
+  in_progress_.end();
+  if (*result != nullptr && !unpinned.empty()) note_pins(*activation, call, *result, unpinned, of_operator);
+  if (exception != nullptr)
+    if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
+      *result = given.release(), exception = nullptr;
+  if (open()) return note_question(call, *result), note_call(*activation, call, *result);
+  after_end(activation, call, result, exception);
+}
+
+// An operator that ended the segment is recorded too: the next capture ends before it specializes the numbers.
+void Session::note_pins(const CressetActivation& activation, const CressetCall& call, PyObject* result,
+                        const std::vector<PyRef>& unpinned, bool of_operator) {
+  if (!is_plain_result(result)) return;
+  for (const PyRef& number : unpinned)
+    if (of_operator && (!open() || !is_unpinned(number.get())))
+      note_pin(activation, call, number.get());
+    else if (!of_operator && open() && !is_unpinned(number.get()))
+      note_pin(activation, number.get());
+}
+
+// The segment ended in the call or before it.
+void Session::after_end(CressetActivation* activation, const CressetCall& call, PyObject** result,
+                        PyObject* exception) {
+  if (was_in_call_at_the_end(activation)) {
+    for (PyObject* container : containers_of(call)) without_symbols(PyRef::borrow(container));
+    if (*result != nullptr) {
+      PyRef plain = without_symbols(PyRef::borrow(*result));
+      PyRef::steal(std::exchange(*result, plain.release()));
+    }
+  }
+  if (ended_in_ == nullptr && !is_in_calls_at_the_end(activation)) maker_.out_of_calls(activation);
+  if (ended_in_ != activation || (*result == nullptr && exception == nullptr)) return;
+  ended_in_ = nullptr;
+  if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, *result, exception))
+    PyRef::steal(std::exchange(*result, number.release()));
+}
+
+static bool asks_abstract_class(const CressetCall& call) {
+  if (call.nargs == 0 || !PyType_Check(call.args[0])) return false;
+  static PyObject* const of_instance = module_attribute("_abc", "_abc_instancecheck");
+  static PyObject* const of_class = module_attribute("_abc", "_abc_subclasscheck");
+  return call.callable == of_instance || call.callable == of_class;
+}
+
+void Session::note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result) {
+  if (was_plain_operator(call)) return;
+  const CCall what = classify(call);
+  const KnownCallRules rules{*this, nullptr, what, call, nullptr};
+  const std::string_view name = what.name;
+  tangent_levels_ += changes_level(name);
+  if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
+  if (is_weakref(call.callable)) read_weakref(call.callable, result);
+  note_address(activation, call, result);
+  if (what.self != nullptr && name == "__call__" && is_weakref(what.self)) read_weakref(what.self, result);
+  if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
+  if (what.effect == CEffect::GetsAttribute) {
+    const auto [owner, at] = attribute_of(what, call);
+    if (at < static_cast<size_t>(call.nargs)) read_attribute(owner, call.args[at], result);
+    return;
+  }
+  if (result == nullptr) return;
+  if (what.effect == CEffect::SetsAttribute) return rules.note_attribute_set();
+  if (what.self == nullptr) return;
+  if (!existed(what.self)) return is_container(what.self) ? meet_unknown(what.self) : void();
+  rules.note_container_call(result);
+}
+
+// All other methods consume an iterator argument.
+static bool stores_what_it_is_given(PyObject* method) {
+  static const std::unordered_set<std::string_view> kNames = {"append",     "appendleft",  "insert", "add",
+                                                              "setdefault", "__setitem__", "pop"};
+  return kNames.count(utf8(method)) != 0;
+}
+
+// Whether the call removes an item which it added to a set. Guards against recursion do this with an address.
+bool Session::takes_back(const CCall& what, const CressetCall& call) {
+  const std::string_view name = what.name;
+  if (!PySet_Check(what.self) || (name != "discard" && name != "remove") || writes_.empty()) return false;
+  if (what.first >= static_cast<size_t>(call.nargs)) return false;
+  const std::pair added(what.self, call.args[what.first]);
+  const auto known = std::find(added_.begin(), added_.end(), added);
+  const auto last = std::find_if(writes_.rbegin(), writes_.rend(),
+                                 [&](const Write& write) { return write.owner.get() == what.self; });
+  if (known == added_.end() || last == writes_.rend() || last->kind != Write::Kind::Method ||
+      last->values.size() != 1 || last->values[0].get() != added.second)
+    return false;
+  keep(last->values[0]);
+  added_.erase(known);
+  writes_.erase(std::next(last).base());
+  return true;
+}
+
+// Replay calls the C method and not an override in a subclass.
+void Session::log_method(const CCall& what, const CressetCall& call) {
+  if (takes_back(what, call)) return;
+  if (asked_in_ == cresset_eval_current()) no_effects_again(call.callable);
+  PyObject* method = what.by_arguments ? call.callable : nullptr;
+  const PyRef key = checked(PyUnicode_FromString(what.name));
+  PyObject* bases = Py_TYPE(what.self)->tp_mro;
+  for (Py_ssize_t i = 0; method == nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
+    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(bases, i);
+    PyObject* found = PyDict_GetItemWithError(type_dict(base), key.get());
+    if (found != nullptr && (Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyWrapperDescr_Type))
+      method = found;
+  }
+  if (method == nullptr) return refuse(BreakKind::SideEffect, std::string("calls ") + what.name);
+  Write write{Write::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
+  const auto count = static_cast<size_t>(cresset_count_arguments(&call));
+  for (size_t i = what.first; i < count; ++i) {
+    // The rest of an iterator does not show its consumed items.
+    if (PyIter_Check(call.args[i]) && !stores_what_it_is_given(key.get())) {
+      without_symbols(PyRef::borrow(what.self));  // no write records them
+      return refuse(BreakKind::SideEffect, std::string("calls ") + what.name + " with an iterator");
+    }
+    write.values.push_back(PyRef::borrow(call.args[i]));
+  }
+  add_write(std::move(write));
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,62 @@
+// len() of containers in state. The length of a list which grows at each call is a varying number, and the items need
+// no guard. Also len() of plain data among the arguments, which is no inspection of the items.
+#include <opcode.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "frontend/cpython/py_objects.h"
+#include "frontend/session/session.h"
+#include "frontend/trace_rules/c_function_effects.h"
+
+namespace cresset::frontend {
+
+static bool has_own_length(PyObject* object) {
+  return PyList_CheckExact(object) || PyDict_CheckExact(object) || PySet_CheckExact(object) ||
+         (is_deque(object) && !is_data_object(object));
+}
+
+// A write that changes the length of a list or deque by the same amount at each call, or not at all.
+static bool grows_evenly(const Write& write) {
+  static constexpr std::string_view kNames[] = {"append", "appendleft", "insert", "extend", "extendleft"};
+  if (write.kind == Write::Kind::Item) return PyLong_CheckExact(write.key.get()) && !write.values.empty();
+  if (write.kind == Write::Kind::InPlace) return write.operation == NB_INPLACE_ADD;
+  if (write.kind != Write::Kind::Method || !Py_IS_TYPE(write.key.get(), &PyMethodDescr_Type)) return false;
+  const std::string_view name = ((PyMethodDescrObject*)write.key.get())->d_method->ml_name;
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+static bool has_room(PyObject* container) {
+  if (PyList_CheckExact(container)) return true;
+  const PyRef most = is_deque(container) ? checked(PyObject_GetAttrString(container, "maxlen")) : PyRef();
+  return most.get() == Py_None;
+}
+
+// Empty for other calls, and when the items are guarded already or must be.
+PyRef Session::length_in_state(const CressetCall& call) {
+  if (call.callable != StateFacts::Source::len() || call.nargs != 1 || call.kwnames != nullptr) return {};
+  PyObject* const container = call.args[0];
+  if (!has_own_length(container) || !outer_.empty() || record_run_ != nullptr) return {};
+  for (MayBeUnlooked& one : may_be_unlooked_)
+    if (one.object == container && one.path)
+      return one.measured = true, checked(PyLong_FromSsize_t(PyObject_Size(container)));
+  const ObjectRecord* const record = objects_.find(container);
+  if (record == nullptr || !record->known || record->whole || argument_path(container) != nullptr) return {};
+  const auto before = contents_before_.find(container);
+  if (record->keys_written && before == contents_before_.end()) return {};
+  if (before != contents_before_.end() &&
+      !(has_room(container) && std::all_of(writes_.begin(), writes_.end(), [&](const Write& w) {
+          return w.owner.get() != container || grows_evenly(w);
+        })))
+    return {};
+  const Py_ssize_t now = PyObject_Size(container);
+  if (const StateFacts::Input* const input = facts_->length_input(container); input != nullptr && input->given) {
+    if (now == input->length) return input->given;
+    return checked(PyNumber_Add(input->given.get(), checked(PyLong_FromSsize_t(now - input->length)).get()));
+  }
+  facts_->length(container, before != contents_before_.end() ? PyObject_Size(before->second.get()) : now);
+  return checked(PyLong_FromSsize_t(now));
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,36 @@
+// The user's instructions on calls of functions: the functions behind `cresset.disable` and `cresset.allow` mark a
+// function, and the call modes here answer what becomes of its calls.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+#include "base/break_reason.h"
+
+namespace cresset::frontend {
+
+// The treatment of a Python function during capture, from a table keyed by identity.
+enum class CallMode : uint8_t {
+  Evaluated,
+  Native,    // runs in CPython without read hooks; tensor operators are captured
+  Disabled,  // graph break; the function runs for real
+};
+CallMode call_mode(PyObject* callable);
+// The user's reason for disabling the function.
+BreakReason why_disabled(PyObject* callable);
+
+// Whether the user declared the C function pure: it reads only its arguments and has no side effect.
+bool is_allowed(PyObject* callable);
+
+// Sets the mode of a function. why: None, to run it in CPython; a str, the reason for disabling. kind: the kind of the
+// reason, by its name; may be null. Throws PythonError.
+void mark_function(PyObject* function, PyObject* why, const char* kind);
+
+// Module functions: _mark_of(function): (None,) or (why,) of a marked function, else None. _mark_when_met(name, marks):
+// `marks` is called before the first function of the module is. allow(function): the C function is pure.
+PyObject* mark_of(PyObject* module, PyObject* function);
+PyObject* mark_when_met(PyObject* module, PyObject* args);
+PyObject* allow(PyObject* module, PyObject* callable);
+
+}  // namespace cresset::frontend

@@ -1,0 +1,29 @@
+// Iterators over deques and dictionaries which outlive a segment. At a later call they are created before the side
+// effects of the segment are replayed, and must iterate over the containers afterwards. CPython's iterators raise an
+// error after any change since their creation.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "frontend/values/anatomy.h"
+
+namespace cresset::frontend {
+
+// Collects the iterators created during its lifetime, until settle().
+class LateIterators {
+ public:
+  LateIterators();
+  ~LateIterators();
+  LateIterators(const LateIterators&) = delete;
+  // Called after the side effects. make: builds the object of a layout.
+  void settle(PyRef (*make)(const Anatomy&));
+
+ private:
+  friend void note_made_iterator(PyObject* made, const Anatomy& anatomy);
+  std::vector<std::pair<PyRef, Anatomy>> made_;
+  LateIterators* around_;
+};
+void note_made_iterator(PyObject* made, const Anatomy& anatomy);
+
+}  // namespace cresset::frontend
