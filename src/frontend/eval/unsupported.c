@@ -1,7 +1,11 @@
 // The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is returned.
+#include "frontend/eval/binders.h"
+#include "frontend/eval/changers.h"
 #include "frontend/eval/debug.h"
+#include "frontend/eval/equivalents.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/eval/interpreter.h"
+#include "frontend/eval/ordered_keys.h"
 #include "frontend/eval/room.h"
 #include "frontend/eval/stack_walk.h"
 #include "frontend/eval/standing.h"
@@ -148,6 +152,51 @@ int cresset_stack_next(CressetStackFrame* at) {
   PyGILState_Release(gil);
   return found;
 }
+
+// Registrations for an evaluator that never runs.
+PyTypeObject* cresset_text_type;
+PyTypeObject* cresset_symint_type;
+int cresset_asks_for_lists;
+void cresset_eval_use(const CressetEquivalents* equivalents) { (void)equivalents; }
+void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*)) { (void)type, (void)inside; }
+void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell) { (void)code, (void)cell; }
+void cresset_eval_binds_names(PyTypeObject* type, PyTypeObject* caches) { (void)type, (void)caches; }
+void cresset_eval_bind(PyObject* owner, PyObject* name) { (void)owner, (void)name; }
+
+// Questions about frames and objects of an evaluation.
+PyObject* cresset_eval_inside(PyObject* object) {
+  (void)object;
+  return NULL;
+}
+PyObject* cresset_eval_wrapped(PyObject* callable) {
+  (void)callable;
+  return NULL;
+}
+PyTypeObject* cresset_attribute_holder(const CressetAttributeRead* read) {
+  (void)read;
+  return NULL;
+}
+int cresset_find_changer(PyObject* owner, PyObject* name, int deletes, int by_object, CressetChanger* changer) {
+  (void)owner, (void)name, (void)deletes, (void)by_object, (void)changer;
+  return 0;
+}
+int cresset_is_set_by_c(PyObject* owner, PyObject* name) {
+  (void)owner, (void)name;
+  return 0;
+}
+int cresset_may_catch(PyCodeObject* code, int instruction) {
+  (void)code, (void)instruction;
+  return 1;
+}
+int cresset_eval_may_change_cell(PyCodeObject* code, int last, int slot) {
+  (void)code, (void)last, (void)slot;
+  return 1;
+}
+int cresset_eval_drops_value(PyCodeObject* code, int last) {
+  (void)code, (void)last;
+  return 0;
+}
+PyObject* cresset_eval_ordered_keys(PyObject* ordered) { return PySequence_List(ordered); }
 
 static PyObject* eval_unsupported(PyObject* self, PyObject* unused) {
   (void)self, (void)unused;
