@@ -4,13 +4,19 @@
 #include "bridge/sym_node.h"
 
 namespace cresset::bridge {
-namespace {}  // namespace
-
 bool is_random(graph::OpId op) {
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
   return handle && handle->hasSchema() && handle->getTags().size() > 0 &&
          std::find(handle->getTags().begin(), handle->getTags().end(), at::Tag::nondeterministic_seeded) !=
              handle->getTags().end();
+}
+
+bool draws_again(const graph::Node& node) {
+  if (!is_random(node.op)) return false;
+  const std::optional<int> dropout = find_operator(node.op)->schema().argumentIndexWithName("dropout_p");
+  if (!dropout) return true;
+  const auto* p = std::get_if<double>(&node.args.at(static_cast<size_t>(*dropout)));
+  return p == nullptr || *p != 0;
 }
 
 namespace {

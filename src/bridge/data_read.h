@@ -32,6 +32,8 @@ class DataGuard {
 };
 
 bool is_random(graph::OpId op);
+// Whether the node gives something else when it is run again. Attention without dropout draws nothing.
+bool draws_again(const graph::Node& node);
 
 // The graph cut down to one output. Nothing in it may draw random numbers: reading twice would draw twice.
 std::unique_ptr<graph::Graph> cut_to(const graph::Graph& graph, graph::ValueId value);
