@@ -184,12 +184,6 @@ bool ClassFacts::counts(const Type& fact, const Namespace& then, PyObject* key) 
   PyObject* const name = kept.get();
   if (elsewhere_.count({then.type.get(), name}) != 0) return false;
   if (is_kept_in_class(name)) return false;
-  // A lookup ends at the first class of the MRO that has the name. A class that gains or loses it is a change itself,
-  // and a lookup by super() is a fact about the classes that it comes to (Session::read_super).
-  for (const size_t before : fact.namespaces) {
-    if (&namespaces_[before] == &then) break;
-    if (PyDict_Contains(namespaces_[before].contents.get(), name) == 1) return false;
-  }
   if (fact.makes_instances || fact.names.count(name) != 0) return true;
   return is_special_name(name) && !is_about_making(name);
 }

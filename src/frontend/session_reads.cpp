@@ -447,13 +447,6 @@ void Session::read_super(const CressetAttributeRead& read) {
   PyTypeObject* const type = cresset_super_class(read.owner);
   if (type == nullptr || !existed((PyObject*)type)) return;
   read_class(type, read.name);
-  // In the class of the object the name may stand for something else, which hides what the classes above it have.
-  const auto* const holder = cresset_attribute_holder(&read);
-  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
-    auto* const above = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
-    read_class(above, read.name);
-    if (above == holder) break;
-  }
   learn(read.found);
 }
 
