@@ -374,6 +374,19 @@ def trained(model, call, steps=4, optimizer=None, rows=3):
     yield from whole(model)
 
 
+def whole_step(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
 def whole(model):
     for _, p in sorted(model.named_parameters()):
         yield (p.full_tensor() if hasattr(p, "full_tensor") else p).detach().clone()
@@ -578,16 +591,7 @@ def fully_sharded_with_compiled_layers(compile):
 def whole_step_fully_sharded(compile):
     model = Net()
     fully_shard(model, mesh=mesh())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-    @compile
-    def step(x):
-        optimizer.zero_grad()
-        loss = model(x).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
+    step = compile(whole_step(model))
     for i in range(4):
         yield step(waves(3, 4) + i)
     yield from whole(model)
@@ -622,16 +626,7 @@ def tensor_parallel(compile):
 @program("sharded")
 def whole_step_tensor_parallel(compile):
     model = parallelize_module(Net(), mesh(), {"first": ColwiseParallel(), "last": RowwiseParallel()})
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-    @compile
-    def step(x):
-        optimizer.zero_grad()
-        loss = model(x).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
+    step = compile(whole_step(model))
     torch.manual_seed(1)
     for _ in range(4):
         yield step(torch.randn(3, 4))

@@ -224,7 +224,8 @@ def test_a_whole_step(event):
     assert after["graphs"] == before["graphs"] and after["recompiles"] == before["recompiles"]
 
 
-def whole_step_in_a_new_process():
+def graphs_of_whole_steps():
+    """How many graphs there are after each of five training steps, every one in a single compiled call."""
     torch.manual_seed(0)
     m = Model()
     opt = torch.optim.AdamW(m.parameters())
@@ -242,7 +243,7 @@ def whole_step_in_a_new_process():
     for turn in range(5):
         step(torch.ones(2, 4) * turn)
         counts.append(cresset.stats()["graphs"])
-    print(counts)
+    return counts
 
 
 def in_a_new_process(event):
@@ -281,30 +282,69 @@ def test_first_time_in_a_process():
 def test_first_steps_of_a_process():
     """The second step has the optimizer's state from the first step; nothing else is recompiled."""
     paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    code = "import test_bookkeeping as t; t.whole_step_in_a_new_process()"
+    code = "import test_bookkeeping as t; print(t.graphs_of_whole_steps())"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}
     )
     assert done.returncode == 0, done.stderr
     counts = eval(done.stdout.splitlines()[-1])
-    alone = []
-    torch.manual_seed(0)
-    m = Model()
-    opt = torch.optim.AdamW(m.parameters())
+    assert counts == graphs_of_whole_steps() and counts[-1] == counts[1]
+
+
+def test_optimizers_made_in_the_step():
+    """The first optimizer of a class gives the class another `step`: that of a base, which the class hides, is no guard."""
+
+    class Base(torch.optim.SGD):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    class Derived(Base):
+        pass
+
+    m = nn.Linear(4, 4)
 
     @cresset.compile
     def step(x):
-        with torch.autograd.profiler.record_function("step"):
-            loss = m(x).pow(2).mean()
-            loss.backward()
-            opt.step()
-            opt.zero_grad()
+        optimizer = Derived(m.parameters())
+        loss = m(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
         return loss
 
-    for turn in range(5):
-        step(torch.ones(2, 4) * turn)
-        alone.append(cresset.stats()["graphs"])
-    assert counts == alone and counts[-1] == counts[1]
+    for _ in range(3):
+        step(torch.ones(2, 4))
+    before = cresset.stats()["graphs"]
+    Base([nn.Parameter(torch.ones(2))])
+    assert Base.__dict__["step"].hooked and Derived.__dict__["step"].hooked
+    for _ in range(2):
+        step(torch.ones(2, 4))
+    assert cresset.stats()["graphs"] == before
+
+
+class Lowest:
+    def factor(self):
+        return 2
+
+
+class Middle(Lowest):
+    pass
+
+
+class Highest(Middle):
+    def factor(self):
+        return super().factor() * 3
+
+
+@pytest.mark.parametrize("changed", [Lowest, Middle, Highest])
+def test_names_that_super_finds_are_guards(changed, monkeypatch):
+    f = cresset.compile(lambda x: x * Highest().factor())
+    x = torch.ones(2)
+    assert torch.equal(f(x), x * 6) and torch.equal(f(x), x * 6)
+    monkeypatch.setattr(changed, "factor", lambda self: 5, raising=False)
+    assert torch.equal(f(x), x * Highest().factor())
+    monkeypatch.undo()
+    assert torch.equal(f(x), x * 6)
 
 
 # A cache of torch itself, and state of torch with influence on results.

@@ -29,7 +29,17 @@ def ones(n=3):
     return torch.ones(n)
 
 
-# Each makes a function, and gives its calls.
+def passes(f):
+    """The gradients of three calls."""
+    out = []
+    for n in (3, 4, 5):
+        x = ones(n).requires_grad_()
+        f(x).backward()
+        out.append(x.grad)
+    return out
+
+
+# Each makes a function, and gives the calls of it.
 
 
 def breaks_in_a_key_function():
@@ -86,15 +96,7 @@ def hook_that_prints():
         y.register_hook(lambda g: print("gradient", float(g.sum())))
         return (y * y).sum()
 
-    def calls(f):
-        out = []
-        for n in (3, 4, 5):
-            x = ones(n).requires_grad_()
-            f(x).backward()
-            out.append(x.grad)
-        return out
-
-    return f, calls
+    return f, passes
 
 
 class Branching(torch.autograd.Function):
@@ -110,15 +112,7 @@ class Branching(torch.autograd.Function):
 
 
 def backward_that_branches():
-    def calls(f):
-        out = []
-        for n in (3, 4, 5):
-            x = ones(n).requires_grad_()
-            f(x).sum().backward()
-            out.append(x.grad)
-        return out
-
-    return lambda x: Branching.apply(x * 2) + 1, calls
+    return lambda x: (Branching.apply(x * 2) + 1).sum(), passes
 
 
 def checkpoint_that_breaks():
@@ -129,15 +123,7 @@ def checkpoint_that_breaks():
     def f(x):
         return checkpoint(inner, x * 2, use_reentrant=False).sum()
 
-    def calls(f):
-        out = []
-        for n in (3, 4, 5):
-            x = ones(n).requires_grad_()
-            f(x).backward()
-            out.append(x.grad)
-        return out
-
-    return f, calls
+    return f, passes
 
 
 def retained_gradient():

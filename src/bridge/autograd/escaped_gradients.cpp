@@ -1,5 +1,7 @@
 #include "bridge/autograd/escaped_gradients.h"
 
+#include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -17,14 +19,18 @@ namespace {
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
-// Dispatch states of the nodes which run on this thread, innermost last. A node which raised leaves its entry behind:
-// the engine restores the state.
-thread_local std::vector<c10::impl::LocalDispatchKeySet> before;
+// Of nodes that are running on this thread, innermost last. One that raised leaves its entry behind: the engine puts
+// the state back.
+struct Running {
+  c10::impl::LocalDispatchKeySet keys;
+  uint64_t since;  // nodes that it makes have this sequence number, or a greater one
+};
+thread_local std::vector<Running> before;
 
 struct Enter final : torch::autograd::FunctionPreHook {
   variable_list operator()(const variable_list& gradients) override {
     c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-    before.push_back(keys);
+    before.push_back({keys, at::sequence_number::peek()});
     if (Capture::current() == nullptr || Capture::current()->closed()) {
       keys.included_ = keys.included_.add(kTraceKey);
       keys.excluded_ = keys.excluded_.add(c10::DispatchKey::BackendSelect);
@@ -37,8 +43,14 @@ struct Enter final : torch::autograd::FunctionPreHook {
 struct Leave final : torch::autograd::FunctionPostHook {
   variable_list operator()(const variable_list& outputs, const variable_list&) override {
     if (before.empty()) return outputs;
-    c10::impl::_force_tls_local_dispatch_key_set(before.back());
+    const Running running = before.back();
     before.pop_back();
+    c10::impl::_force_tls_local_dispatch_key_set(running.keys);
+    // A pass that is recorded (create_graph=True) hands the symbolic numbers on to the nodes of its own record.
+    std::vector<at::Tensor> recorded;
+    for (const at::Tensor& t : outputs)
+      if (c10::GradMode::is_enabled() && t.defined() && t.requires_grad()) recorded.push_back(t);
+    settle_gradients(recorded, running.since);
     return outputs;
   }
 };

@@ -14,6 +14,7 @@
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/node_ptr.h"
 #include "bridge/aten/op_schema.h"
+#include "bridge/aten/strided_by_positions.h"
 #include "bridge/capture/arguments.h"
 #include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
@@ -77,6 +78,8 @@ std::optional<c10::OperatorHandle> in_place_form(graph::OpId op) {
 std::vector<at::Tensor> run_recorded(const graph::Graph& graph, const graph::Node& node,
                                      const std::function<at::Tensor(ValueId)>& value,
                                      const RecordedForward::IntegerOf& integer) {
+  if (is_strided_write(node.op))
+    if (at::Tensor out = write_by_positions(graph, node, value, integer); out.defined()) return {std::move(out)};
   std::vector<at::Tensor> results = run_by_aten(graph, node, value, integer);
   if (!lacks_derivative(results) || results.size() != 1) return results;
   const std::optional<c10::OperatorHandle> in_place = in_place_form(node.op);
@@ -293,7 +296,7 @@ std::vector<graph::NodeId> RecordedForward::needed(std::vector<bool>& read) cons
     const bool asked = std::any_of(whole.results.begin(), whole.results.end(),
                                    [&](ValueId v) { return read[v.index] && !values_[v.index].defined(); });
     if (!asked) continue;
-    if (is_random(whole.op)) cannot("it draws random numbers that were not kept");
+    if (draws_again(whole)) cannot("it draws random numbers that were not kept");
     out.push_back(id);
     const graph::Node node = without_statistics(whole);
     graph::Graph::for_each_value(node.args, [&](const ValueId& v) { read[v.index] = true; });

@@ -14,6 +14,14 @@ bool is_random(graph::OpId op) {
              handle->getTags().end();
 }
 
+bool draws_again(const graph::Node& node) {
+  if (!is_random(node.op)) return false;
+  const std::optional<int> dropout = find_operator(node.op)->schema().argumentIndexWithName("dropout_p");
+  if (!dropout) return true;
+  const auto* p = std::get_if<double>(&node.args.at(static_cast<size_t>(*dropout)));
+  return p == nullptr || *p != 0;
+}
+
 std::unique_ptr<graph::Graph> cut_to(const graph::Graph& graph, graph::ValueId value) {
   auto cut = std::make_unique<graph::Graph>(graph);
   cut->mutations.clear();

@@ -5,6 +5,7 @@
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/memory_view.h"
 #include "bridge/aten/op_schema.h"
+#include "bridge/aten/strided_by_positions.h"
 #include "bridge/capture/arguments.h"
 #include "bridge/capture/autograd_state.h"
 #include "bridge/capture/control_flow.h"
@@ -134,16 +135,32 @@ static bool is_wrapper(const at::Tensor& tensor) {
   return tensor.key_set().has_any(kWrappers);
 }
 
-// Replaces graph operators for writes by operators with derivatives and batching rules. Empty: the node is no operator
-// of this kind.
+at::Tensor write_by_positions(const graph::Graph& graph, const graph::Node& node,
+                              const std::function<at::Tensor(graph::ValueId)>& value, const IntegerOf& integer) {
+  const auto numbers = [&](size_t i) { return integers(std::get<std::vector<sym::ExprId>>(node.args.at(i)), integer); };
+  const auto self = std::get<graph::ValueId>(node.args.at(0)), source = std::get<graph::ValueId>(node.args.at(1));
+  const auto* offset = std::get_if<sym::ExprId>(&node.args.at(4));
+  const at::Tensor out =
+      strided_write(value(self), value(source), numbers(2), numbers(3), offset != nullptr ? integer(*offset) : 0,
+                    integers(graph.type(self).strides, integer));
+  return out.defined() ? fitted(out, graph.type(node.results[0]), integer) : out;
+}
+
+// Operators of the graph that stand for writes have no derivative, and no rule for several passes at once: the same by
+// others that have. Empty: it is none.
 static std::vector<at::Tensor> by_other_operator(const graph::Graph& graph, const graph::Node& node,
                                                  const std::function<at::Tensor(graph::ValueId)>& value,
                                                  const IntegerOf& integer) {
   static const graph::OpId copy = graph::op_id("aten::copy"), put = graph::op_id("aten::_index_put_impl");
-  if (node.op != copy && node.op != put) return {};
+  if (node.op != copy && node.op != put && !is_strided_write(node.op)) return {};
   bool wrapped = c10::GradMode::is_enabled();
   graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { wrapped = wrapped || is_wrapper(value(v)); });
   if (!wrapped) return {};
+  if (is_strided_write(node.op)) {
+    at::Tensor out = write_by_positions(graph, node, value, integer);
+    if (out.defined()) return {std::move(out)};
+    return {};
+  }
   torch::jit::Stack stack = arguments_of(*find_operator(node.op), node, value, integer);
   at::Tensor out;
   if (node.op == copy) {
@@ -247,8 +264,7 @@ std::vector<bool> Interpreter::compute(const std::vector<graph::ValueId>& wanted
     const bool asked = std::any_of(node.results.begin(), node.results.end(),
                                    [&](graph::ValueId v) { return read[v.index] && !values_[v.index].defined(); });
     if (!asked) continue;
-    TORCH_CHECK(!is_random(node.op) || !ops::draws(node), "it draws random numbers that were not kept, in ",
-                graph::op_name(node.op));
+    TORCH_CHECK(!draws_again(node), "it draws random numbers that were not kept, in ", graph::op_name(node.op));
     needed.push_back(graph_.order[i]);
     graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { read[v.index] = true; });
   }

@@ -23,6 +23,12 @@ std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node
 torch::jit::Stack call_by_aten(const graph::Node& node, const std::function<at::Tensor(graph::ValueId)>& value,
                                const std::function<int64_t(sym::ExprId)>& integer);
 
+// aten::as_strided_scatter by operators that have derivatives, and rules for several passes at once; undefined where it
+// cannot be.
+at::Tensor write_by_positions(const graph::Graph& graph, const graph::Node& node,
+                              const std::function<at::Tensor(graph::ValueId)>& value,
+                              const std::function<int64_t(sym::ExprId)>& integer);
+
 class Interpreter {
  public:
   // Takes the tensors of the capture, which must outlive the interpreter. `number` supplies sizes in place of hints.

@@ -323,8 +323,18 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
   run_natively(op, *capture, *stack);
 }
 
-// If a size is inferred beside a size of 0, ATen's code for symbolic sizes divides by 0. Its code for plain sizes
-// reports the error properly.
+// Under no_grad(), a view of a tensor that wants gradients wants them, too, and a copy does not. There it is guarded
+// that eager makes a copy. False: it makes a view, and the guards say so.
+bool is_copy_where_seen(Capture& capture, const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
+  if (c10::GradMode::is_enabled() || !self.requires_grad() || result.requires_grad()) return true;
+  bool copies = true;
+  for (const auto& [condition, answer] : choice.answers())
+    copies = capture.env().evaluate(condition, [] { return current_reason(); }).value_or(answer) == answer && copies;
+  return copies;
+}
+
+// Where a size is inferred beside one of 0, ATen's code for symbolic sizes divides by it; that for numbers says what is
+// wrong.
 void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
@@ -333,9 +343,15 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     Capture* const capture = Capture::current();
-    if (op.schema().name() == "aten::contiguous" && capture != nullptr && !capture->closed() &&
-        capture->is_given_back(args[0].toTensor(), stack->back().toTensor(), choice))
-      stack->back() = args[0];
+    if (capture == nullptr || capture->closed()) return;
+    const at::Tensor &self = args[0].toTensor(), made = stack->back().toTensor();
+    if (op.schema().name() == "aten::contiguous" && capture->is_given_back(self, made, choice)) {
+      stack->back() = self;
+    } else if (!is_copy_where_seen(*capture, self, made, choice)) {  // with these guards it is a view
+      stack->pop_back();
+      stack->insert(stack->end(), args.begin(), args.end());
+      op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    }
   } catch (const DivisionByZero&) {
     if (op.schema().name() != "aten::reshape") throw;
     std::vector<int64_t> sizes;
