@@ -66,6 +66,14 @@ static bool installs_frame_evaluator(PyObject* callable) {
   return callable == install;
 }
 
+// The call runs Python code that nobody evaluates, and that may look at the thread's dispatch keys, as torch's tracers
+// do: it has those of the program. The next piece brings the capture's keys back. Inside of a transform, levels of
+// autograd hold symbolic sizes, which operators under the capture's key alone take.
+static void end_before_native_call(bridge::Capture& capture, const std::string& why) {
+  capture.flush(why);
+  if (capture.closed() && !inside_transform()) bridge::Capture::leave_dispatch_state();
+}
+
 // A Python function that will be evaluated, unless it wants to be called otherwise.
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
   if (const CompiledFunction* inner = as_compiled_function(call.callable); inner != nullptr && existed(call.callable))
@@ -84,7 +92,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   }
   if (mode == CallMode::Disabled) {
     capture_->set_location();
-    capture_->flush(by_tracer ? kTraces : by_autograd ? kLeftToAutograd : why_disabled(callee));
+    end_before_native_call(*capture_, by_tracer ? kTraces : by_autograd ? kLeftToAutograd : why_disabled(callee));
   }
   return CRESSET_NATIVE;
 }
@@ -318,7 +326,7 @@ CressetAction Session::call_whole(CressetActivation* activation, const CressetCa
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
   capture_->set_location();
-  return capture_->flush(kLeftWhole), CRESSET_NATIVE;
+  return end_before_native_call(*capture_, kLeftWhole), CRESSET_NATIVE;
 }
 
 // The module that a caller's function is of, by its depth, as typing and namedtuple ask for it.
