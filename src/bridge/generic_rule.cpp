@@ -85,7 +85,7 @@ class MetaCall {
     on_meta_ = !must_run(graph::op_name(op)) && !runs_for_sizes(capture_, handle_, args_, device_);
     // The rank of a matrix of zeros is none: what linear algebra gives of one is no general result.
     const bool of_matrices = graph::op_name(op).starts_with("aten::linalg_") && !must_run(graph::op_name(op));
-    on_ones_ = !on_meta_ && (of_matrices || takes_pivots(handle_));
+    on_ones_ = !on_meta_ && (of_matrices || pivots_argument(handle_).has_value());
   }
 
   const std::vector<ExprId>& sizes() const { return sizes_; }  // distinct, simplified: all that the call depends on

@@ -17,6 +17,10 @@ namespace cresset::bridge {
 void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
   const ViewOrCopy* choice = ViewOrCopy::current();
   if (choice == nullptr) return;
+  if (choice->choice({}).format == c10::MemoryFormat::Preserve) {  // made in the format that the source suggests
+    notes_->choices[copy.value] = choice->choice(source.value);
+    return;
+  }
   const uint32_t from = source.storage_id().index, to = copy.storage_id().index;
   for (const PossibleView& known : possible_views_) {  // the second step of a reshape
     if (known.copy != from) continue;

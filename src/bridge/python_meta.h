@@ -35,7 +35,8 @@ inline constexpr double kLittleWork = 1 << 16;
 // they are run for the caller's own alone.
 bool trusts_in_sizes(const c10::OperatorHandle& handle);
 
-// Rows that a factorization has exchanged, counted from 1: libraries trust in that.
-bool takes_pivots(const c10::OperatorHandle& handle);
+// The argument that holds the rows which a factorization has exchanged, counted from 1. Libraries trust in that: a zero
+// leads them outside of their memory.
+std::optional<size_t> pivots_argument(const c10::OperatorHandle& handle);
 
 }  // namespace cresset::bridge

@@ -168,9 +168,19 @@ std::optional<sym::ExprId> idle_question(const at::Tensor& query, const std::opt
   return is_single(batch);
 }
 
+// ATen leaves early where there is no head, for which its kernel would divide by their number, but takes the answer of
+// general sizes for one that is symbolic. No program is for none and for some: it is decided.
+void decide_on_heads(const at::Tensor& query) {
+  if (query.dim() != 4) return;
+  const c10::SymInt heads = query.sym_size(1);
+  if (heads.is_symbolic() && heads.toSymNodeImplUnowned()->has_hint())
+    (void)heads.sym_eq(0).guard_bool(__FILE__, __LINE__);
+}
+
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
                      bool grouped) {
+  decide_on_heads(query);
   const SizeOblivious oblivious;
   const std::optional<at::Tensor> whole_mask = expanded_mask(query, mask);
   const std::optional<sym::ExprId> idle = idle_question(query, whole_mask);
@@ -237,6 +247,21 @@ at::Tensor zeros_like_primal(const at::Tensor& tangent, const at::Tensor& primal
   return tangent.new_empty_strided_symint(sizes, strides).zero_();
 }
 
+void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const SizeOblivious oblivious;
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
+// ATen makes the result in the format that the strides of `self` suggest. Where dimensions of one element decide that,
+// the answer of general sizes is taken, and its strides are told to who sees them (visible_strides.h).
+void note_suggested_format(const at::Tensor& self, const at::Tensor& result) {
+  const TraceTensor *source = TraceTensor::from(self), *made = TraceTensor::from(result);
+  Capture* const capture = Capture::current();
+  if (source == nullptr || made == nullptr || capture == nullptr || capture->closed()) return;
+  const ViewOrCopy as_suggested(c10::MemoryFormat::Preserve);
+  capture->note_copy(*source, *made);
+}
+
 // ATen asks whether one element is left, whose mean it takes: the pool's result is the same.
 template <at::Tensor (*pool)(const at::Tensor&, c10::SymIntArrayRef)>
 at::Tensor pooled_to(const at::Tensor& self, c10::SymIntArrayRef sizes) {
@@ -244,12 +269,15 @@ at::Tensor pooled_to(const at::Tensor& self, c10::SymIntArrayRef sizes) {
   for (const c10::SymInt& size : sizes)
     if (const std::optional<sym::ExprId> question = is_single(size)) questions.push_back(*question);
   const EitherWay either_way(std::move(questions));
-  return pool(self, sizes);
+  at::Tensor out = pool(self, sizes);
+  if (sizes.size() == 2) note_suggested_format(self, out);  // volumes are pooled into rows
+  return out;
 }
 
-void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  const SizeOblivious oblivious;
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+void group_norm(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const at::Tensor input = stack->at(stack->size() - op.schema().arguments().size()).toTensor();
+  as_general_sizes(op, keys, stack);
+  note_suggested_format(input, stack->back().toTensor());
 }
 
 // ATen asks whether there is any element. Of as many as data says it is done as of some: for none, nothing is drawn.
@@ -476,7 +504,7 @@ void install_symbolic_composites() {
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
       }
       for (const char* name :
-           {"cdist", "diff", "group_norm", "dropout_", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"})
+           {"cdist", "diff", "dropout_", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_general_sizes>());
       for (const char* name : {"empty.out", "randn.out"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&with_numbers_for_sizes>());
@@ -484,6 +512,7 @@ void install_symbolic_composites() {
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_view_or_copy>());
       for (const char* name : {"to.dtype_layout", "to.dtype", "to.device", "to.other"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&to_format>());
+      made->back()->impl("group_norm", torch::CppFunction::makeFromBoxedFunction<&group_norm>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("adaptive_avg_pool2d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool2d_symint>));
