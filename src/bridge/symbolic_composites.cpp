@@ -168,19 +168,24 @@ std::optional<sym::ExprId> idle_question(const at::Tensor& query, const std::opt
   return is_single(batch);
 }
 
-// ATen leaves early where there is no head, for which its kernel would divide by their number, but takes the answer of
-// general sizes for one that is symbolic. No program is for none and for some: it is decided.
-void decide_on_heads(const at::Tensor& query) {
-  if (query.dim() != 4) return;
+// Where there is no head, ATen leaves early, for its kernel divides by their number. Of symbolic sizes it takes the
+// answer of general ones, so it is decided here. No program is for none and for some.
+bool has_no_heads(const at::Tensor& query) {
+  if (query.dim() != 4) return false;
   const c10::SymInt heads = query.sym_size(1);
-  if (heads.is_symbolic() && heads.toSymNodeImplUnowned()->has_hint())
-    (void)heads.sym_eq(0).guard_bool(__FILE__, __LINE__);
+  if (const std::optional<int64_t> known = heads.maybe_as_int()) return *known == 0;
+  return heads.toSymNodeImplUnowned()->has_hint() && heads.sym_eq(0).guard_bool(__FILE__, __LINE__);
 }
 
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
                      bool grouped) {
-  decide_on_heads(query);
+  if (has_no_heads(query)) {
+    Capture* const capture = Capture::current();
+    if (capture != nullptr && !capture->closed()) capture->flush("attention without heads");
+    const Capture::StepAside aside;
+    return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped);
+  }
   const SizeOblivious oblivious;
   const std::optional<at::Tensor> whole_mask = expanded_mask(query, mask);
   const std::optional<sym::ExprId> idle = idle_question(query, whole_mask);
