@@ -6,7 +6,8 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <cstring>
+#include <string_view>
+#include <unordered_set>
 
 #include "bridge/aten/autograd_history.h"
 #include "bridge/aten/dtypes.h"
@@ -55,16 +56,13 @@ RecordedPass::RecordedPass(const graph::Graph& graph, std::shared_ptr<const Back
     if (!backward_->in_own_casts.contains(id)) note_castable(id);
 }
 
-// Operators whose operands autocast always casts to its own dtype. Operators outside of this list may be cast, too.
+// Operators that autocast gives operands of its own dtype, whatever they are, by autocast's table. Those that are not
+// in it may be.
 static bool is_lowered(graph::OpId op) {
-  static constexpr std::string_view kNames[] = {"mm",     "addmm",  "bmm",         "baddbmm",      "addbmm", "matmul",
-                                                "linear", "conv1d", "conv2d",      "conv3d",       "mv",     "addmv",
-                                                "addr",   "dot",    "convolution", "_convolution", "vecdot", "einsum"};
-  std::string_view name = graph::op_name(op);
-  if (!name.starts_with("aten::")) return false;
-  name.remove_prefix(std::strlen("aten::"));
-  name = name.substr(0, name.find('.'));
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+#define CRESSET_NAMED(name, ...) "aten::" #name __VA_OPT__("." #__VA_ARGS__),
+  static const std::unordered_set<std::string_view> names{AT_FORALL_LOWER_PRECISION_FP(CRESSET_NAMED)};
+#undef CRESSET_NAMED
+  return names.contains(graph::op_name(op));
 }
 
 void RecordedPass::note_castable(graph::NodeId id) {

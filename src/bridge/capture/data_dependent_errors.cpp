@@ -232,7 +232,7 @@ std::optional<int64_t> RaisedByData::work(const DataCheck& check, const std::vec
   switch (check.by) {
     case By::List:
       for (const OptionalValue& v : std::get<std::vector<OptionalValue>>(args.at(1)))
-        if (v && !is_mask(graph_.type(*v).dtype)) asked.push_back(*v);
+        if (v && !is_mask(graph_.type(*v).dtype) && now_.work({*v})) asked.push_back(*v);
       break;
     case By::AlongDim:
     case By::AlongDimEither:
@@ -347,7 +347,8 @@ bool RaisedByData::any_list_outside(ValueId self, const std::vector<OptionalValu
   size_t d = 0;
   for (const OptionalValue& v : indices) {
     const bool mask = v && is_mask(graph_.type(*v).dtype);
-    if (v && !mask && d < sizes.size() && any_outside(*v, sizes[d], true)) return true;
+    // Indices that only data will give are not known now. Those of a mask lie inside.
+    if (v && !mask && d < sizes.size() && now_.work({*v}) && any_outside(*v, sizes[d], true)) return true;
     d += mask ? graph_.type(*v).sizes.size() : 1;
   }
   return false;

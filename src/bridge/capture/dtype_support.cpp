@@ -15,6 +15,7 @@
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
+#include "bridge/capture/python_meta.h"
 #include "bridge/capture/rng_state.h"
 #include "bridge/capture/sym_node.h"
 
@@ -32,16 +33,11 @@ bool is_for_integers(std::string_view op) {
   return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) { return op.starts_with(name); });
 }
 
-// Pivot arguments, which LAPACK reads as rows counted from one: a zero leads it outside of its memory.
-std::vector<ValueId> pivots_among(const graph::Node& node) {
-  std::vector<ValueId> found;
+std::optional<ValueId> pivots_of(const graph::Node& node) {
   const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
-  if (!handle) return found;
-  const auto& schema = handle->schema().arguments();
-  for (size_t i = 0; i < std::min(node.args.size(), schema.size()); ++i)
-    if (const auto* id = std::get_if<ValueId>(&node.args[i]))
-      if (schema[i].name().find("pivots") != std::string::npos) found.push_back(*id);
-  return found;
+  const std::optional<size_t> at = handle ? pivots_argument(*handle) : std::nullopt;
+  const auto* id = at && *at < node.args.size() ? std::get_if<ValueId>(&node.args[*at]) : nullptr;
+  return id != nullptr ? std::optional(*id) : std::nullopt;
 }
 
 // Supplies the arguments as zeros (pivots as ones); small constants keep their values.
@@ -51,7 +47,7 @@ class Zeros {
 
   // Throws exceptions of the operator. dtype_of: the dtype in which a tensor is supplied.
   torch::jit::Stack run(const graph::Node& node, const std::function<DType(ValueId)>& dtype_of) const {
-    const std::vector<ValueId> pivots = pivots_among(node);
+    const std::optional<ValueId> pivots = pivots_of(node);
     const auto value = [&](ValueId id) {
       const graph::Value& v = graph_.value(id);
       const DType dtype = dtype_of(id);
@@ -59,7 +55,7 @@ class Zeros {
         return constants_[v.result];
       at::Tensor zeros(
           at::detail::empty_strided_cpu(integers(v.type.sizes), integers(v.type.strides), to_torch(dtype)));
-      return std::find(pivots.begin(), pivots.end(), id) != pivots.end() ? zeros.fill_(1) : zeros.zero_();
+      return pivots == id ? zeros.fill_(1) : zeros.zero_();
     };
     return call_by_aten(node, value, [&](sym::ExprId e) { return graph_.env().hint(e).value(); });
   }

@@ -89,7 +89,7 @@ class MetaCall {
     on_meta_ = !runs;
     // A matrix of zeros has rank 0, so linear algebra on zeros gives no general result: ones are used.
     const bool of_matrices = graph::op_name(op).starts_with("aten::linalg_") && !must_run(graph::op_name(op));
-    on_ones_ = !on_meta_ && (of_matrices || takes_pivots(handle_));
+    on_ones_ = !on_meta_ && (of_matrices || pivots_argument(handle_).has_value());
   }
 
   // Distinct, simplified: all sizes on which the call depends.

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "bridge/aten/dtypes.h"
+#include "bridge/aten/op_schema.h"
+#include "bridge/capture/arguments.h"
 #include "bridge/capture/capture.h"
 #include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/tensor_geometry.h"
@@ -14,6 +17,10 @@ namespace cresset::bridge {
 void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
   const ViewOrCopy* choice = ViewOrCopy::current();
   if (choice == nullptr) return;
+  if (choice->choice({}).format == c10::MemoryFormat::Preserve) {  // made in the format that the source suggests
+    notes_->choices[copy.value] = choice->choice(source.value);
+    return;
+  }
   const uint32_t from = source.storage_id().index, to = copy.storage_id().index;
   for (const PossibleView& known : possible_views_) {  // the second step of a reshape
     if (known.copy != from) continue;
@@ -134,34 +141,56 @@ bool gives_source(const ViewChoice& choice, c10::IntArrayRef sizes, c10::IntArra
   return choice.as_suggested ? source.suggest_memory_format() == choice.format : source.is_contiguous(choice.format);
 }
 
-// A result whose memory reveals whether it is a view. If sizes of 0 and 1 decide this, the result follows eager mode,
-// in a program specialized to these sizes. nullopt: the result is a copy.
+// The tensor without elements that a chain of views gives of `base`; an undefined one where a view cannot be.
+static at::Tensor seen_through(const ViewChain* chain, const at::Tensor& base,
+                               const std::function<int64_t(sym::ExprId)>& integer) {
+  if (chain == nullptr) return base;
+  const at::Tensor parent = seen_through(chain->parent.get(), base, integer);
+  const std::optional<c10::OperatorHandle> handle = find_operator(chain->op);
+  if (!parent.defined() || !handle) return {};
+  torch::jit::Stack stack{parent};
+  const auto of_value = [&](graph::ValueId) { return at::Tensor(); };  // views have one tensor, the first argument
+  for (size_t i = 1; i < chain->args.size(); ++i)
+    stack.push_back(to_torch(chain->args[i], arg_type(handle->schema().arguments()[i]), of_value, integer));
+  try {
+    handle->callBoxed(stack);
+    return stack.at(0).isTensor() ? stack[0].toTensor() : at::Tensor();
+  } catch (const std::exception&) {  // of the copy it can be, of the view it cannot
+    return {};
+  }
+}
+
+// A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
+// a program for these sizes alone. nullopt: it is a copy.
 std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
   const PossibleView* view = possible_view(trace.storage_id().index);
   if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;
   const graph::TensorType& copy = graph_->type(storages_[view->copy].value);
   const auto sizes = pinned(view->source_type.sizes), strides = pinned(view->source_type.strides),
-             copy_sizes = pinned(copy.sizes), copy_strides = pinned(copy.strides),
-             own_strides = pinned(trace.type().strides);
-  const auto start = pinned(view->source_offset), own_start = pinned(trace.offset());
-  if (!sizes || !strides || !copy_sizes || !copy_strides || !own_strides || !start || !own_start) return std::nullopt;
+             copy_sizes = pinned(copy.sizes), own_sizes = pinned(trace.type().sizes);
+  const auto start = pinned(view->source_offset);
+  if (!sizes || !strides || !copy_sizes || !own_sizes || !start) return std::nullopt;
   if (possible_view(view->source) != nullptr) return std::nullopt;
   const bool is_source = !view->choice.any_view;
   if (is_source && !gives_source(view->choice, *sizes, *strides)) return std::nullopt;
   std::optional<std::vector<int64_t>> there = strides;
   if (!is_source) there = at::detail::computeStride(*sizes, *strides, *copy_sizes);
   if (!there) return std::nullopt;
-  bool same = true;
-  for (size_t d = 0; d < there->size(); ++d) same &= (*copy_sizes)[d] <= 1 || (*there)[d] == (*copy_strides)[d];
-  if (trace.chain() != nullptr && !same) return std::nullopt;
+  at::Tensor seen;
+  {
+    const StepAside aside;
+    const at::Tensor base(at::detail::empty_strided_meta(*copy_sizes, *there, to_torch(copy.dtype)));
+    const auto integer = [&](sym::ExprId e) { return pinned(e).value_or(0); };
+    seen = seen_through(trace.chain().get(), base, integer);
+  }
+  if (!seen.defined() || seen.sizes() != c10::IntArrayRef(*own_sizes)) return std::nullopt;
   AsView out{view->source,
              {},
-             env().pool().constant(*start + *own_start),
+             env().pool().constant(*start + seen.storage_offset()),
              is_source && view->of_base && trace.chain() == nullptr,
              trace.is_conj() != view->conjugated,
              trace.is_neg() != view->negated};
-  for (const int64_t s : trace.chain() == nullptr ? *there : *own_strides)
-    out.strides.push_back(env().pool().constant(s));
+  for (const int64_t s : seen.strides()) out.strides.push_back(env().pool().constant(s));
   return out;
 }
 

@@ -163,7 +163,7 @@ bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, const s
 
 bool trusts_in_sizes(const c10::OperatorHandle& handle) {
   const std::string& name = handle.schema().name();
-  if (takes_pivots(handle)) return true;
+  if (pivots_argument(handle)) return true;
   if (!name.starts_with("aten::_") || name.starts_with("aten::_linalg_") || name == "aten::_cdist_forward")
     return false;
   const auto& arguments = handle.schema().arguments();
@@ -171,10 +171,11 @@ bool trusts_in_sizes(const c10::OperatorHandle& handle) {
                        [](const c10::Argument& argument) { return arg_type(argument) == ArgType::Tensor; }) > 1;
 }
 
-bool takes_pivots(const c10::OperatorHandle& handle) {
-  const auto& arguments = handle.schema().arguments();
-  return std::any_of(arguments.begin(), arguments.end(),
-                     [](const c10::Argument& argument) { return argument.name().find("pivots") != std::string::npos; });
+std::optional<size_t> pivots_argument(const c10::OperatorHandle& handle) {
+  static const std::unordered_map<std::string_view, size_t> kTaking = {
+      {"aten::lu_unpack", 1}, {"aten::linalg_lu_solve", 1}, {"aten::linalg_ldl_solve", 1}, {"aten::lu_solve", 2}};
+  const auto found = kTaking.find(handle.schema().name());
+  return found == kTaking.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace cresset::bridge

@@ -168,9 +168,24 @@ std::optional<sym::ExprId> idle_question(const at::Tensor& query, const std::opt
   return is_single(batch);
 }
 
+// Where there is no head, ATen leaves early, for its kernel divides by their number. Of symbolic sizes it takes the
+// answer of general ones, so it is decided here. No program is for none and for some.
+bool has_no_heads(const at::Tensor& query) {
+  if (query.dim() != 4) return false;
+  const c10::SymInt heads = query.sym_size(1);
+  if (const std::optional<int64_t> known = heads.maybe_as_int()) return *known == 0;
+  return heads.toSymNodeImplUnowned()->has_hint() && heads.sym_eq(0).guard_bool(__FILE__, __LINE__);
+}
+
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
                      bool grouped) {
+  if (has_no_heads(query)) {
+    Capture* const capture = Capture::current();
+    if (capture != nullptr && !capture->closed()) capture->flush("attention without heads");
+    const Capture::StepAside aside;
+    return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped);
+  }
   const SizeOblivious oblivious;
   const std::optional<at::Tensor> whole_mask = expanded_mask(query, mask);
   const std::optional<sym::ExprId> idle = idle_question(query, whole_mask);
@@ -237,19 +252,37 @@ at::Tensor zeros_like_primal(const at::Tensor& tangent, const at::Tensor& primal
   return tangent.new_empty_strided_symint(sizes, strides).zero_();
 }
 
-// ATen tests whether a single element is left and takes its mean: the pool's result is the same.
+void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const SizeOblivious oblivious;
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
+// ATen makes the result in the format that the strides of `self` suggest. Where dimensions of one element decide that,
+// the answer of general sizes is taken, and its strides are told to who sees them (visible_strides.h).
+void note_suggested_format(const at::Tensor& self, const at::Tensor& result) {
+  const TraceTensor *source = TraceTensor::from(self), *made = TraceTensor::from(result);
+  Capture* const capture = Capture::current();
+  if (source == nullptr || made == nullptr || capture == nullptr || capture->closed()) return;
+  const ViewOrCopy as_suggested(c10::MemoryFormat::Preserve);
+  capture->note_copy(*source, *made);
+}
+
+// ATen asks whether one element is left, whose mean it takes: the pool's result is the same.
 template <at::Tensor (*pool)(const at::Tensor&, c10::SymIntArrayRef)>
 at::Tensor pooled_to(const at::Tensor& self, c10::SymIntArrayRef sizes) {
   std::vector<sym::ExprId> questions;
   for (const c10::SymInt& size : sizes)
     if (const std::optional<sym::ExprId> question = is_single(size)) questions.push_back(*question);
   const EitherWay either_way(std::move(questions));
-  return pool(self, sizes);
+  at::Tensor out = pool(self, sizes);
+  if (sizes.size() == 2) note_suggested_format(self, out);  // volumes are pooled into rows
+  return out;
 }
 
-void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  const SizeOblivious oblivious;
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+void group_norm(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const at::Tensor input = stack->at(stack->size() - op.schema().arguments().size()).toTensor();
+  as_general_sizes(op, keys, stack);
+  note_suggested_format(input, stack->back().toTensor());
 }
 
 // ATen tests for an empty tensor. A data-dependent count is treated as positive: for an empty tensor nothing is drawn.
@@ -492,7 +525,7 @@ void install_symbolic_composites() {
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
       }
       for (const char* name :
-           {"cdist", "diff", "group_norm", "dropout_", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"})
+           {"cdist", "diff", "dropout_", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_general_sizes>());
       for (const char* name : {"empty.out", "randn.out"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&with_numbers_for_sizes>());
@@ -500,6 +533,7 @@ void install_symbolic_composites() {
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_view_or_copy>());
       for (const char* name : {"to.dtype_layout", "to.dtype", "to.device", "to.other"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&to_format>());
+      made->back()->impl("group_norm", torch::CppFunction::makeFromBoxedFunction<&group_norm>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("adaptive_avg_pool2d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool2d_symint>));

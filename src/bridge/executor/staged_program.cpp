@@ -46,15 +46,16 @@ class StagedProgram::Cutter {
     copy->order.clear();
     std::vector<ValueId> outputs = last ? graph_.outputs : needed_later(part);
     if (!last) copy->mutations.clear();
-    const auto draws = [&](const graph::Node& node) { return is_random(node.op); };  // draws as often as eager mode
-    if (!last && outputs.empty() && !any_node(part, draws)) return nullptr;
+    // Random numbers are drawn as often as eager draws them, and what may raise is done though nobody uses it.
+    const auto is_done = [&](const graph::Node& node) { return is_random(node.op) || node.caught; };
+    if (!last && outputs.empty() && !any_node(part, is_done)) return nullptr;
     std::unordered_set<ValueId> wanted(outputs.begin(), outputs.end());
     for (const graph::Mutation& m : copy->mutations) wanted.insert(m.value);
     std::vector<graph::NodeId> kept;
     for (size_t i = end(part); i-- > begin(part);) {
       const graph::Node& node = graph_.node(graph_.order[i]);
       const auto is_wanted = [&](ValueId r) { return wanted.contains(r); };
-      if (!draws(node) && std::none_of(node.results.begin(), node.results.end(), is_wanted)) continue;
+      if (!is_done(node) && std::none_of(node.results.begin(), node.results.end(), is_wanted)) continue;
       graph::Graph::for_each_value(node.args, [&](const ValueId& v) { wanted.insert(v); });
       kept.push_back(graph_.order[i]);
     }

@@ -1,5 +1,6 @@
 #include "bridge/executor/visible_strides.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/ops/empty_strided.h>
 
@@ -7,6 +8,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "bridge/capture/capture.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {
@@ -315,9 +317,18 @@ std::vector<int64_t> numbers_of(const graph::Graph& graph, const std::vector<sym
   return out;
 }
 
-// Strides of a reshape or contiguous: of a view of the argument where possible.
+// The strides of what is made in the format that a tensor suggests which lies so.
+std::vector<int64_t> in_suggested_format(c10::IntArrayRef had, c10::IntArrayRef lay, c10::IntArrayRef sizes) {
+  const Capture::StepAside aside;
+  const at::Tensor source(at::detail::empty_strided_meta(had, lay, at::kFloat));
+  const at::Tensor made(at::detail::empty_meta(sizes, at::kFloat, source.suggest_memory_format()));
+  return made.strides().vec();
+}
+
+// What reshape or contiguous gives: a view of its argument where that can be.
 std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10::IntArrayRef lay,
                             c10::IntArrayRef sizes, std::vector<int64_t> copied) {
+  if (choice.format == c10::MemoryFormat::Preserve) return in_suggested_format(had, lay, sizes);
   if (choice.any_view) {
     const auto view = at::detail::computeStride(had, lay, sizes);
     return view ? std::vector<int64_t>(view->begin(), view->end()) : std::move(copied);
@@ -335,7 +346,7 @@ std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& 
     const TensorType& had = scratch.type(std::get<ValueId>(args[0]));
     const std::vector<int64_t> sizes = numbers_of(scratch, formulas[0].sizes);
     const ViewChoice choice = step.choice.value_or(ViewChoice{{}, true});
-    std::vector<TensorType> out{formulas[0]};
+    std::vector<TensorType> out = formulas;
     out[0].strides.clear();
     for (const int64_t s : chosen(choice, numbers_of(scratch, had.sizes), numbers_of(scratch, had.strides), sizes,
                                   numbers_of(scratch, formulas[0].strides)))

@@ -79,7 +79,14 @@ Result<Types> softshrink_shape(ShapeContext& shapes, const OpArgs& args) {
 
 S prelu(S x, S weight) { return select(gt(x, 0), x, weight * x); }
 
-// (log(sigmoid(x)), exp(-|x|)): the derivative formula reads the second result.
+// ATen allocates the result like self before its iterator sees the weight.
+Result<Types> prelu_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(Types types, (same_dtype_shape_of<2, kFloat>(shapes, args)));
+  if (types[0].sizes == args.tensor(0).sizes) types[0].strides = shapes.like_strides(args.tensor(0));
+  return types;
+}
+
+// (log(sigmoid(x)), exp(-|x|)): the second is what the backward formula reads.
 loop::ScalarId log_sigmoid(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
   const S x = operand(context, args, 0, index, context.result_type(0).dtype);
   const S decay = exp(-abs(x));
@@ -182,7 +189,7 @@ const OpDef kActivationOps[] = {
      .element = element1_with<softshrink>},
     {.schema = "aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
      .op_class = OpClass::Pointwise,
-     .shape = same_dtype_shape_of<2, kFloat>,
+     .shape = prelu_shape,
      .element = element2<prelu>},
     {.schema = "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
      .op_class = OpClass::Pointwise,

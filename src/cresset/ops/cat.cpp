@@ -2,6 +2,7 @@
 #include "ops/compose.h"
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
+#include "ops/view_groups.h"
 
 namespace cresset::ops {
 namespace {
@@ -96,8 +97,7 @@ std::optional<Sizes> known_stack_strides(ShapeContext& shapes, const std::vector
   TensorType joined = *types[0];
   joined.sizes[dim] = shapes.pool().mul(joined.sizes[dim], shapes.pool().constant(int64_t(types.size())));
   joined.strides = shapes.strides_for(joint_format(shapes, types), joined.sizes);
-  if (!shapes.is_contiguous(joined)) return std::nullopt;
-  return shapes.contiguous_strides(sizes);
+  return known_view_strides(shapes.pool(), joined, sizes);
 }
 
 Result<Types> stack_shape(ShapeContext& shapes, const OpArgs& args) {

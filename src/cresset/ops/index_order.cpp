@@ -50,6 +50,17 @@ Result<Types> picked_shape(ShapeContext& shapes, const OpArgs& args) {
   return with_indices(contiguous_like(shapes, self, std::move(sizes)));
 }
 
+// (self, k, dim, keepdim): the k-th smallest, counted from 1.
+Result<Types> kthvalue_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(2), self.rank()));
+  sym::ExprPool& pool = shapes.pool();
+  const sym::ExprId k = args.integer(1), count = self.rank() == 0 ? pool.constant(1) : self.sizes[size_t(dim)];
+  if (!shapes.require(pool.ge(k, pool.constant(1))) || !shapes.require(pool.le(k, count)))
+    return shapes.invalid("k is out of range for the dimension");
+  return picked_shape<2>(shapes, args);
+}
+
 Result<Types> running_extreme_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
@@ -93,7 +104,7 @@ constexpr OpDef kIndexOrderOps[] = {
     {.schema =
          "aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
      .op_class = kExtern,
-     .shape = picked_shape<2>},
+     .shape = kthvalue_shape},
     {.schema = "aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
      .op_class = kExtern,
      .shape = picked_shape<1>},

@@ -288,8 +288,10 @@ std::vector<ExprId> ShapeContext::pointwise_strides(const std::vector<ExprId>& s
                                                     const std::vector<const TensorType*>& operands) {
   if (sizes.size() < 2 || operands.empty()) return contiguous_strides(sizes);
   if (auto strides = same_layout_strides(*this, sizes, operands)) return *std::move(strides);
-  // Operands which are all row-major agree on this order.
-  const bool row_major = std::all_of(operands.begin(), operands.end(), [&](const TensorType* operand) {
+  // Operands that are each laid out row-major agree on that order, where no stride is of an empty dimension: equal
+  // strides are told apart by sizes.
+  const bool is_empty = std::any_of(sizes.begin(), sizes.end(), [&](ExprId size) { return pool().is_const(size, 0); });
+  const bool row_major = !is_empty && std::all_of(operands.begin(), operands.end(), [&](const TensorType* operand) {
     return operand == nullptr || operand->strides == contiguous_strides(operand->sizes);
   });
   if (row_major) return contiguous_strides(sizes);

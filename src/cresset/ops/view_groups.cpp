@@ -233,6 +233,60 @@ std::optional<Sizes> group_strides(ShapeContext& shapes, const graph::TensorType
 
 }  // namespace
 
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+std::optional<Numbers> known_numbers(const ExprPool& pool, const Sizes& exprs) {
+  Numbers out;
+  for (const ExprId e : exprs) {
+    if (!pool.is_const(e)) return std::nullopt;
+    out.push_back(pool.const_value(e));
+  }
+  return out;
+}
+
+// Strides of a view of what has no elements: row-major ones, in which an empty dimension counts as one element.
+Numbers strides_over_nothing(const Numbers& sizes) {
+  Numbers strides(sizes.size(), 1);
+  for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+  return strides;
+}
+
+// Dimensions that lie in memory as one are taken from the innermost outwards; new dimensions divide each such run among
+// them. One element steps over what its run has to its right, and belongs to the run that ends there.
+std::optional<Numbers> divided_runs(const Numbers& had, const Numbers& lay, const Numbers& sizes) {
+  Numbers strides(sizes.size(), 1);
+  if (had.empty()) return strides;
+  size_t next = sizes.size(), old = had.size();
+  while (old > 0) {
+    const int64_t inner = lay[old - 1];
+    int64_t count = 1;
+    do count *= had[--old];
+    while (old > 0 && (had[old - 1] == 1 || lay[old - 1] == count * inner));
+    int64_t taken = 1;
+    for (; next > 0 && (taken < count || sizes[next - 1] == 1); taken *= sizes[--next])
+      strides[next - 1] = taken * inner;
+    if (taken != count) return std::nullopt;
+  }
+  return next == 0 ? std::optional(std::move(strides)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Sizes> known_view_strides(ExprPool& pool, const graph::TensorType& type, const Sizes& sizes) {
+  const std::optional<Numbers> had = known_numbers(pool, type.sizes), lay = known_numbers(pool, type.strides),
+                               wanted = known_numbers(pool, sizes);
+  if (!had || !lay || !wanted) return std::nullopt;
+  const bool is_empty = std::find(had->begin(), had->end(), 0) != had->end();
+  if (is_empty && *had == *wanted) return type.strides;
+  const std::optional<Numbers> strides = is_empty ? strides_over_nothing(*wanted) : divided_runs(*had, *lay, *wanted);
+  if (!strides) return std::nullopt;
+  Sizes out;
+  for (const int64_t stride : *strides) out.push_back(pool.constant(stride));
+  return out;
+}
+
 Result<Sizes> view_strides(ShapeContext& shapes, const graph::TensorType& type, const Sizes& sizes) {
   const bool contiguous = shapes.is_contiguous(type);
   // With different strides at dimensions of size 1, these strides carry over to new dimensions of size 1. A convolution

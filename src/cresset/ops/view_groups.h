@@ -46,4 +46,8 @@ Result<Sizes> infer_sizes(ShapeContext& shapes, const Sizes& requested, const Si
 // The strides with which `sizes` describe the elements of `type` without a copy; InvalidArguments when there are none.
 Result<Sizes> view_strides(ShapeContext& shapes, const graph::TensorType& type, const Sizes& sizes);
 
+// The same where all numbers are known: those of ATen, dimensions of one element included. nullopt: no strides do, or
+// some number is not known.
+std::optional<Sizes> known_view_strides(sym::ExprPool& pool, const graph::TensorType& type, const Sizes& sizes);
+
 }  // namespace cresset::ops

@@ -136,7 +136,8 @@ class CaptureRun final : public PieceMaker {
   void leave_to_python(CressetActivation* activation) {
     if (rest_) return;
     const OneForOne one;
-    session_->remove_symbols_of_frames();  // held by C code when the capture ended
+    bridge::Capture::leave_dispatch_state();  // guards of torch's, in C code that has returned, have put it back
+    session_->remove_symbols_of_frames();     // that C code had taken when the capture ended
     cresset_eval_leave(activation, CRESSET_LEAVE_ALL);
     no_collection_.reset();
     rest_ = request_.compiled.begin_native_rest();

@@ -58,6 +58,14 @@ static bool is_call(const CressetActivation& activation) {
   return cresset_is_call(opcode_in_progress(activation)) != 0;
 }
 
+// The call runs Python code which nobody evaluates, and which may look at the thread's dispatch keys, as torch's
+// tracers do: the thread has the keys of the program. The next segment brings the capture's keys back. Inside of a
+// transform, levels of autograd hold symbolic sizes, which operators under the capture's key alone take.
+static void end_before_native_call(bridge::Capture& capture, BreakReason why) {
+  capture.flush(std::move(why));
+  if (capture.closed() && !inside_transform()) bridge::Capture::leave_dispatch_state();
+}
+
 // A Python function, which is evaluated unless its call mode says otherwise.
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
   if (PyObject* inner = cresset_eval_inside(call.callable); inner != nullptr && existed(call.callable))
@@ -76,9 +84,9 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   }
   if (mode == CallMode::Disabled) {
     capture_->set_location();
-    capture_->flush(by_tracer     ? BreakReason(BreakKind::OtherTracer, kTraces)
-                    : by_autograd ? BreakReason(BreakKind::AutogradFeature, kLeftToAutograd)
-                                  : why_disabled(callee));
+    end_before_native_call(*capture_, by_tracer     ? BreakReason(BreakKind::OtherTracer, kTraces)
+                                      : by_autograd ? BreakReason(BreakKind::AutogradFeature, kLeftToAutograd)
+                                                    : why_disabled(callee));
   }
   return CRESSET_NATIVE;
 }
@@ -317,7 +325,7 @@ CressetAction Session::call_whole(CressetActivation* activation, const CressetCa
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
   capture_->set_location();
-  return capture_->flush({BreakKind::UntraceableFunction, kLeftWhole}), CRESSET_NATIVE;
+  return end_before_native_call(*capture_, {BreakKind::UntraceableFunction, kLeftWhole}), CRESSET_NATIVE;
 }
 
 // The effect of a C function with these arguments.

@@ -70,10 +70,14 @@ PyObject* mode_key() {
   return name;
 }
 
-// Whether the object is a torch mode that exists once: fake tensors, functionalization, tracing into a graph.
-bool is_mode_of_tracer(PyObject* object) {
+bool is_dispatch_mode(PyObject* object) {
   static PyObject* const modes = module_attribute("torch.utils._python_dispatch", "TorchDispatchMode");
-  if (PyObject_TypeCheck(object, (PyTypeObject*)modes) == 0) return false;
+  return PyObject_TypeCheck(object, (PyTypeObject*)modes) != 0;
+}
+
+// A mode that torch has one of: fake tensors, functionalization, tracing into a graph.
+bool is_mode_of_tracer(PyObject* object) {
+  if (!is_dispatch_mode(object)) return false;
   const PyRef key = PyRef::steal(PyObject_GetAttr(object, mode_key()));
   if (!key) PyErr_Clear();
   return key && key.get() != Py_None;
@@ -106,8 +110,9 @@ bool is_tracer(PyObject* callee, const CressetCall& call) {
   PyObject* const* const end = call.args + cresset_count_arguments(&call);
   if (is_of_tracers(file)) return std::any_of(call.args, end, [](PyObject* o) { return holds_tensor(o, 2); });
   if (!file.starts_with("_subclasses/")) return false;
-  if (PyMethod_Check(callee) && is_mode_of_tracer(PyMethod_GET_SELF(callee))) return true;
-  return std::any_of(call.args, end, is_mode_of_tracer);
+  // A mode that is being made has no key yet.
+  if (PyMethod_Check(callee) && is_dispatch_mode(PyMethod_GET_SELF(callee))) return true;
+  return std::any_of(call.args, end, is_dispatch_mode);
 }
 
 bool switches_tracer(const char* called, const CressetCall& call) {

@@ -531,10 +531,21 @@ PyObject* next_item_of(PyObject* iterator) {
   return Py_IS_TYPE(iterator, &PyMap_Type) ? of_map : Py_IS_TYPE(iterator, &PyFilter_Type) ? of_filter : of_zip;
 }
 
+// A whole number that is known when the call begins. Tensor.__format__ reads it, where it is a symbol of torch's class
+// that no code but the program's makes one that can be formatted.
+static bool formats_given_number(PyObject* object) {
+  bridge::Capture* const capture = bridge::Capture::current();
+  if (capture == nullptr || !is_exact_tensor(object)) return false;
+  const at::Tensor& tensor = tensor_of(object);
+  return tensor.dim() == 0 && at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false) &&
+         bridge::is_given(*capture, tensor, /*to_decide=*/false);
+}
+
 PyObject* formatter_of(const CressetOperator& op) {
   if (op.kind != CRESSET_OP_FORMAT || op.operation == 'a') return nullptr;
   PyTypeObject* const type = Py_TYPE(op.operands[0]);
-  if (!is_heap_type(type) || is_tensor(op.operands[0]) || is_symbolic_number(op.operands[0])) return nullptr;
+  if (!is_heap_type(type) || is_symbolic_number(op.operands[0])) return nullptr;
+  if (is_tensor(op.operands[0]) && (op.operation != 0 || !formats_given_number(op.operands[0]))) return nullptr;
   static PyObject* const name = PyUnicode_InternFromString("__format__");
   static PyObject *const by_class = module_attribute(python_names::kEquivalents, "format_by_class"),
                          *const of_str = module_attribute(python_names::kEquivalents, "formatted_str_of"),
