@@ -145,7 +145,6 @@ if sys.version_info >= (3, 12):
     EAGERLY -= {"tuple_and_namedtuple_ops"}
 # Differences from eager today: program, and reason.
 KNOWN = {
-    "conj_imag_shares": "what is both conjugated and negated when it is read is made anew",
 }
 
 
