@@ -144,8 +144,7 @@ EAGERLY = {
 if sys.version_info >= (3, 12):
     EAGERLY -= {"tuple_and_namedtuple_ops"}
 # Differences from eager today: program, and reason.
-KNOWN = {
-}
+KNOWN = {}
 
 
 def load(name, prelude, lines):
