@@ -120,6 +120,8 @@ void Capture::keep_what_raises(const Backward* backward) {
     if (!is_used && !node.caught && may_raise(*graph_, node.op, node.args)) {
       unused.push_back({i, index_bounds(*graph_, node.op, node.args)});
       node.caught = unused.back().bounds.empty();
+      std::erase_if(unused.back().bounds,
+                    [&](const IndexBound& bound) { return is_column_of_mask(*graph_, data_calls_, bound); });
       for (const IndexBound& bound : unused.back().bounds) use(bound.indices);
     }
     if (is_used || node.caught) use_all(node.args);

@@ -50,6 +50,24 @@ class Tables {
 
 }  // namespace
 
+bool is_column_of_mask(graph::Graph& graph, const std::vector<DataDependentCall>& calls, const IndexBound& bound) {
+  static const graph::OpId select = graph::op_id("aten::select.int"), nonzero = graph::op_id("aten::nonzero");
+  const graph::Value& indices = graph.value(bound.indices);
+  if (indices.kind != graph::Value::Kind::Result || graph.node(indices.node).op != select) return false;
+  const std::vector<graph::Arg>& args = graph.node(indices.node).args;
+  const auto dim = std::get<sym::ExprId>(args[1]), column = std::get<sym::ExprId>(args[2]);
+  if (!graph.pool().is_const(dim, 1) || !graph.pool().is_const(column)) return false;
+  const graph::Value& positions = graph.value(std::get<ValueId>(args[0]));
+  if (positions.kind != graph::Value::Kind::Input) return false;
+  const auto call = std::find_if(calls.begin(), calls.end(), [&](const DataDependentCall& c) {
+    return c.op == nonzero && c.made.size() == 1 && c.made[0] == positions.result;
+  });
+  if (call == calls.end()) return false;
+  const auto& sizes = graph.type(std::get<ValueId>(call->args[0])).sizes;
+  const auto d = static_cast<size_t>(graph.pool().const_value(column));
+  return d < sizes.size() && graph.env().known_equal(sizes[d], bound.size);
+}
+
 void check_indices(graph::Graph& graph, std::vector<at::Tensor>& constants, std::vector<DataDependentCall>& calls,
                    const std::vector<UnusedCall>& unused) {
   if (std::all_of(unused.begin(), unused.end(), [](const UnusedCall& call) { return call.bounds.empty(); })) return;

@@ -14,6 +14,10 @@ struct UnusedCall {
   std::vector<IndexBound> bounds;
 };
 
+// Whether the indices are a column of nonzero(mask), for a mask as large as the indexed dimension: x[mask] raises for
+// no data.
+bool is_column_of_mask(graph::Graph& graph, const std::vector<DataDependentCall>& calls, const IndexBound& bound);
+
 // Adds the checks behind the operators, which must be in order.
 void check_indices(graph::Graph& graph, std::vector<at::Tensor>& constants, std::vector<DataDependentCall>& calls,
                    const std::vector<UnusedCall>& unused);
