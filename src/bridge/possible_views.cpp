@@ -5,7 +5,10 @@
 
 #include <algorithm>
 
+#include "bridge/arguments.h"
 #include "bridge/capture.h"
+#include "bridge/dtypes.h"
+#include "bridge/op_entry.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
 #include "ops/op_def.h"
@@ -134,6 +137,31 @@ bool ViewChoice::gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) 
   return as_suggested ? source.suggest_memory_format() == format : source.is_contiguous(format);
 }
 
+namespace {
+
+struct NotPinned {};
+
+// A view of the copy as eager mode makes it, of `base`, which lies where the copy's source does. Throws NotPinned, and
+// what ATen throws.
+at::Tensor replayed(const ViewChain& link, const at::Tensor& base, const std::function<int64_t(sym::ExprId)>& integer) {
+  static const graph::OpId as_strided = graph::op_id("aten::as_strided");
+  const at::Tensor parent = link.parent != nullptr ? replayed(*link.parent, base, integer) : base;
+  const std::optional<c10::OperatorHandle> op = find_operator(link.op);
+  // A view by as_strided counts in the whole storage, of which the copy is a part.
+  if (link.op == as_strided || !op || link.type.dtype != link.parent_type.dtype) throw NotPinned{};
+  const auto& arguments = op->schema().arguments();
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    stack.push_back(i < link.args.size()
+                        ? to_torch(
+                              link.args[i], arg_type(arguments[i]), [&](graph::ValueId) { return parent; }, integer)
+                        : *arguments[i].default_value());
+  op->callBoxed(stack);
+  return stack.at(0).toTensor();
+}
+
+}  // namespace
+
 // A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
 // a program for these sizes alone. nullopt: it is a copy.
 std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
@@ -153,15 +181,29 @@ std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unor
   if (!there) return std::nullopt;
   bool same = true;
   for (size_t d = 0; d < there->size(); ++d) same &= (*copy_sizes)[d] <= 1 || (*there)[d] == (*copy_strides)[d];
-  if (trace.chain() != nullptr && !same) return std::nullopt;
+  int64_t offset = *own_start;
+  std::vector<int64_t> lies = trace.chain() == nullptr ? *there : *own_strides;
+  if (trace.chain() != nullptr && !same) {
+    const auto integer = [&](sym::ExprId e) { return pinned(e) ? *pinned(e) : throw NotPinned{}; };
+    try {
+      const StepAside aside;
+      const at::Tensor base(at::detail::empty_strided_meta(*copy_sizes, *there, to_torch(copy.dtype)));
+      const at::Tensor made = replayed(*trace.chain(), base, integer);
+      lies = made.strides().vec();
+      offset = made.storage_offset();
+    } catch (const NotPinned&) {
+      return std::nullopt;
+    } catch (const c10::Error&) {  // no such view
+      return std::nullopt;
+    }
+  }
   AsView out{view->source,
              {},
-             env().pool().constant(*start + *own_start),
+             env().pool().constant(*start + offset),
              is_source && view->of_base && trace.chain() == nullptr,
              trace.is_conj() != view->conjugated,
              trace.is_neg() != view->negated};
-  for (const int64_t s : trace.chain() == nullptr ? *there : *own_strides)
-    out.strides.push_back(env().pool().constant(s));
+  for (const int64_t s : lies) out.strides.push_back(env().pool().constant(s));
   return out;
 }
 
