@@ -1,5 +1,7 @@
 #include "bridge/escaped_gradients.h"
 
+#include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -18,12 +20,16 @@ using torch::autograd::variable_list;
 
 // Of nodes that are running on this thread, innermost last. One that raised leaves its entry behind: the engine puts
 // the state back.
-thread_local std::vector<c10::impl::LocalDispatchKeySet> before;
+struct Running {
+  c10::impl::LocalDispatchKeySet keys;
+  uint64_t first_node;  // of the nodes that it makes, where gradients of gradients are recorded
+};
+thread_local std::vector<Running> before;
 
 struct Enter final : torch::autograd::FunctionPreHook {
   variable_list operator()(const variable_list& gradients) override {
     c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-    before.push_back(keys);
+    before.push_back({keys, at::sequence_number::peek()});
     if (Capture::current() == nullptr || Capture::current()->closed()) {
       keys.included_ = keys.included_.add(kTraceKey);
       keys.excluded_ = keys.excluded_.add(c10::DispatchKey::BackendSelect);
@@ -33,11 +39,21 @@ struct Enter final : torch::autograd::FunctionPreHook {
   }
 };
 
+std::vector<at::Tensor> given(const variable_list& tensors) {
+  std::vector<at::Tensor> out;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(out),
+               [](const at::Tensor& t) { return t.defined(); });
+  return out;
+}
+
 struct Leave final : torch::autograd::FunctionPostHook {
   variable_list operator()(const variable_list& outputs, const variable_list&) override {
     if (before.empty()) return outputs;
-    c10::impl::_force_tls_local_dispatch_key_set(before.back());
+    const Running node = before.back();
     before.pop_back();
+    c10::impl::_force_tls_local_dispatch_key_set(node.keys);
+    // The formula's own nodes hold the same symbolic sizes.
+    if (c10::GradMode::is_enabled()) settle_gradients(given(outputs), node.first_node);
     return outputs;
   }
 };
