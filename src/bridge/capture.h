@@ -29,7 +29,6 @@ struct Node;
 }
 
 namespace cresset::bridge {
-
 class History;  // rebase.h
 class RaisedByData;
 
@@ -120,7 +119,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   graph::ValueId value_of(TraceTensor& tensor) { return read(tensor, memory_of(tensor)); }
   // In-place write: `value` (same sizes and dtype as the tensor) becomes its contents.
   void write(TraceTensor& tensor, graph::ValueId value);
-  void write_unseen(TraceTensor& tensor, graph::ValueId value);  // graph::Mutation::unseen
   // Aborts where write() would. Asked before what is written is computed: a random operator draws but once.
   void require_writable(const TraceTensor& tensor) const;
   at::Tensor make_result(graph::ValueId value);  // over a fresh storage
@@ -129,8 +127,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
                        sym::ExprId offset, std::optional<std::vector<Extent>> within = std::nullopt);
   // `copy` was made where eager may give a view of `source` (possible_views.h).
   void note_copy(const TraceTensor& source, const TraceTensor& copy);
-  // Whether eager gives the caller's tensor `self` back, for the sizes at hand, where `result` was made: then only such
-  // sizes are served.
+  // Whether eager gives the caller's tensor `self` back where `result` was made: then only such sizes are served.
   bool is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice);
   // Whether writing `target` would overwrite part of `read` only, which eager refuses. Guards what it finds.
   bool overlaps_partly(const TraceTensor& target, const TraceTensor& read);
@@ -210,7 +207,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::function<void(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run)> run_record;
 
   // ---- The end. An open capture defers; a closed one does not: operators run natively from then on.
-
   // Closes the capture early: what was deferred happens now, and every trace tensor alive becomes real in place. An
   // error that a deferred operator raises is kept for rethrow_deferred(). No-op when closed.
   [[gnu::cold]] void flush(const std::string& why);
@@ -267,7 +263,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
  private:
   struct Storage {
     graph::ValueId value;
-    uint32_t version = 0, unseen = 0;  // writes, and which of them autograd is not told of
+    uint32_t version = 0, first_version = 0;  // writes; the real tensor's counter (version_counters.cpp)
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
     at::Tensor watched;          // real memory given out for an `empty`
@@ -309,6 +305,11 @@ class Capture : public std::enable_shared_from_this<Capture> {
                           const std::vector<DimMark>& marks);
   graph::TensorType constant_geometry(const at::Tensor& real);
   void settle_watched(Storage& storage);
+  uint32_t counted_writes(const Storage& storage) const;
+  std::vector<std::pair<uint32_t, uint32_t>> moved_counters() const;
+  void add_mutations();
+  void set_versions(std::vector<OutputSpec>& specs, const std::vector<at::Tensor>& outputs,
+                    const std::vector<bool>&) const;
   // Between memory and what a tensor reads of it: both ways the same.
   graph::ValueId read(const TraceTensor& tensor, graph::ValueId memory);
   graph::ValueId scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value);

@@ -63,6 +63,9 @@ struct OutputSpec {
   enum class Kind : uint8_t { GraphOutput, Input, Constant } kind;
   uint32_t position = 0;
   graph::ValueId value;  // what it is in the graph as captured; invalid: the strides are eager's as they stand
+  // The first result with which it shares a version counter that is not its base's (`y.data` beside `y`).
+  static constexpr uint32_t kOfBase = UINT32_MAX;
+  uint32_t versions = kOfBase;
   std::shared_ptr<const LayoutNotes> notes;
   bool is_view = false;  // what follows applies; the offset is from the base's first element, in elements of `dtype`
   DType dtype = DType::F32;
@@ -179,9 +182,10 @@ struct Captured {
   std::vector<ComputedNumber> computed;  // where symbols come from
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
-  struct Written {  // a tensor of the caller's, more than once: each write counts for its version
+  // How far the version counter of a caller's tensor moves, beside the step that the program's own write makes.
+  struct Written {
     bool is_constant;
-    uint32_t position, writes;
+    uint32_t position, steps;
   };
   std::vector<Written> written;
   std::shared_ptr<const Backward> backward;  // null: no result wants gradients

@@ -129,8 +129,13 @@ class GradientProgram {
                   const std::vector<at::Tensor>& constants, const driver::Options& options);
 
   // After a run of the forward program: its outputs, and `results` of the call, which get their gradients.
+  // before: what before_writes() gave.
   void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs, const ResultViews& views,
-              std::vector<at::Tensor>& results, const int64_t* symbols) const;
+              std::vector<at::Tensor>& results, const int64_t* symbols, const std::vector<at::Tensor>& before) const;
+
+  // Before a run of the forward program: copies of what it overwrites, where passes that are recorded themselves need
+  // it.
+  std::vector<at::Tensor> before_writes(c10::ArrayRef<at::Tensor> inputs) const;
 
   // The guards of the variant are made: what the environment learns from now on is no longer among them.
   void seal();
