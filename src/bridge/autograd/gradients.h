@@ -118,7 +118,11 @@ class GradientProgram {
   // Called after a run of the forward program: `outputs` are the program's, `results` are the call's and get their
   // gradients.
   void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs, const ResultViews& views,
-              std::vector<at::Tensor>& results, const int64_t* symbols) const;
+              std::vector<at::Tensor>& results, const int64_t* symbols, const std::vector<at::Tensor>& before) const;
+
+  // Before a run of the forward program: copies of overwritten tensors which double-backward passes read. attach()
+  // takes them as `before`.
+  std::vector<at::Tensor> before_writes(c10::ArrayRef<at::Tensor> inputs) const;
 
   // The entry's guards are final: later knowledge of the environment is not guarded.
   void seal();
