@@ -46,8 +46,6 @@ std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, cons
 // The roots which are tensors of the caller.
 std::vector<Backward::Place> written_roots(const Backward& backward);
 
-// Number of writes to a tensor; 0 for tensors without a version counter.
-uint32_t version_of(const at::Tensor& t);
 
 // Saved tensors with their versions, as in eager mode.
 class SavedTensors {
