@@ -51,6 +51,7 @@ struct LaunchContext {
   using RunOnThreads = void (*)(int count, void (*body)(void* context, int i), void* context);
   int host_threads = 1;
   RunOnThreads run_on_threads = nullptr;  // for a CPU's kernels; nullptr: one thread
+  void* stream = nullptr;                 // for a GPU's kernels: where launches queue
 };
 
 // A kernel with the sizes of a call: launched again and again, with other addresses in the parameter block, which
