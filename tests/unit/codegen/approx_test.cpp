@@ -52,7 +52,9 @@ void expect_within(Op op, double (*reference)(double), double limit) {
     for (size_t e = 0; e < x.size(); ++e) {
       const double error = ulps(y[e], reference(static_cast<double>(x[e])));
       if (error > worst) worst = error, where = e;
-      if (x[e] == 0) ASSERT_EQ(std::signbit(y[e]), std::signbit(reference(static_cast<double>(x[e]))));
+      if (x[e] == 0) {
+        ASSERT_EQ(std::signbit(y[e]), std::signbit(reference(static_cast<double>(x[e]))));
+      }
     }
     EXPECT_LE(worst, limit) << loop::to_string(op) << "(" << x[where] << ") = " << y[where] << ", " << name;
   });

@@ -1,7 +1,6 @@
 #include "simt.h"
 
 #include <llvm/IR/IntrinsicsNVPTX.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,18 +11,44 @@
 #include "codegen/cpu/target.h"
 #include "codegen/nvptx/emit_kernel.h"
 
+// Leaves the stack it is called on, whose place it writes to *from, for the one at `to`. What makecontext and
+// swapcontext do, without their system calls: tests switch millions of times.
+extern "C" void cresset_simt_switch(void** from, void* to);
+asm(R"(
+.text
+.globl cresset_simt_switch
+.type cresset_simt_switch, @function
+cresset_simt_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size cresset_simt_switch, .-cresset_simt_switch
+)");
+
 namespace cresset::codegen::nvptx {
 namespace {
 
-constexpr size_t kStackBytes = 128 * 1024;
+constexpr size_t kStackBytes = 64 * 1024;
 
 using Entry = void (*)(int64_t* parameters);
 
 // One block of threads at a time.
 struct Fiber {
   enum class State : uint8_t { Ready, AtBarrier, AtWarp, Done };
-  ucontext_t context;
-  std::vector<char> stack;
+  void* place = nullptr;  // of its stack, while others run
+  std::unique_ptr<char[]> stack{new char[kStackBytes]};
   State state = State::Done;
   uint32_t x = 0, y = 0;
   uint32_t number = 0;
@@ -33,9 +58,10 @@ struct Fiber {
 
 struct Block {
   uint32_t x = 0, y = 0, width = 1, height = 1, grid_x = 1, grid_y = 1;
-  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<std::unique_ptr<Fiber>> fibers;  // kept from block to block
+  size_t threads = 0;                          // of them in use
   Fiber* current = nullptr;
-  ucontext_t scheduler;
+  void* scheduler = nullptr;
   Entry entry = nullptr;
   int64_t* parameters = nullptr;
 };
@@ -44,7 +70,7 @@ Block block;
 void yield(Fiber::State state) {
   Fiber* const self = block.current;
   self->state = state;
-  swapcontext(&self->context, &block.scheduler);
+  cresset_simt_switch(&self->place, block.scheduler);
 }
 
 uint32_t tid_x() { return block.current->x; }
@@ -62,14 +88,23 @@ uint32_t shuffle(uint32_t, uint32_t value, uint32_t distance, uint32_t) {
   self->slots[slot] = value;
   yield(Fiber::State::AtWarp);
   const uint32_t partner = self->number ^ distance;
-  CRESSET_CHECK(partner < block.fibers.size(), "a shuffle reads a thread that does not exist");
+  CRESSET_CHECK(partner < block.threads, "a shuffle reads a thread that does not exist");
   return block.fibers[partner]->slots[slot];
 }
 
 void fiber_main() {
   block.entry(block.parameters);
-  block.current->state = Fiber::State::Done;
-  swapcontext(&block.current->context, &block.scheduler);
+  yield(Fiber::State::Done);
+}
+
+// A stack that begins with fiber_main, as a call would: its end is a multiple of 16, and a return address lies there.
+void* fresh_stack(char* stack) {
+  constexpr size_t kSaved = 6;  // registers
+  auto end = reinterpret_cast<uintptr_t>(stack + kStackBytes) & ~uintptr_t{15};
+  auto* words = reinterpret_cast<uintptr_t*>(end) - 2 - kSaved;
+  std::fill(words, words + 2 + kSaved, uintptr_t{0});
+  words[kSaved] = reinterpret_cast<uintptr_t>(&fiber_main);
+  return words;
 }
 
 struct Replacement {
@@ -203,11 +238,8 @@ cpu::ObjectCompiler& compiler() {
 }
 
 void prepare_fibers(size_t count) {
-  while (block.fibers.size() < count) {
-    block.fibers.push_back(std::make_unique<Fiber>());
-    block.fibers.back()->stack.resize(kStackBytes);
-  }
-  block.fibers.resize(count);
+  while (block.fibers.size() < count) block.fibers.push_back(std::make_unique<Fiber>());
+  block.threads = count;
   for (size_t i = 0; i < count; ++i) {
     Fiber& f = *block.fibers[i];
     f.number = static_cast<uint32_t>(i);
@@ -215,11 +247,7 @@ void prepare_fibers(size_t count) {
     f.y = f.number / block.width;
     f.state = Fiber::State::Ready;
     f.odd = false;
-    getcontext(&f.context);
-    f.context.uc_stack.ss_sp = f.stack.data();
-    f.context.uc_stack.ss_size = f.stack.size();
-    f.context.uc_link = &block.scheduler;
-    makecontext(&f.context, &fiber_main, 0);
+    f.place = fresh_stack(f.stack.get());
   }
 }
 
@@ -240,21 +268,22 @@ bool release() {
       if (fibers[i]->state == state) fibers[i]->state = State::Ready;
     return true;
   };
-  any |= all(0, fibers.size(), State::AtBarrier);
-  for (size_t warp = 0; warp < fibers.size(); warp += kWarp)
-    any |= all(warp, std::min(warp + kWarp, fibers.size()), State::AtWarp);
+  any |= all(0, block.threads, State::AtBarrier);
+  for (size_t warp = 0; warp < block.threads; warp += kWarp)
+    any |= all(warp, std::min(warp + kWarp, block.threads), State::AtWarp);
   return any;
 }
 
 std::string run_fibers(std::mt19937& random) {
   std::vector<Fiber*> order;
-  for (const auto& f : block.fibers) order.push_back(f.get());
+  for (size_t i = 0; i < block.threads; ++i) order.push_back(block.fibers[i].get());
+  std::shuffle(order.begin(), order.end(), random);
   do {
-    std::shuffle(order.begin(), order.end(), random);
+    std::reverse(order.begin(), order.end());
     for (Fiber* f : order) {
       if (f->state != Fiber::State::Ready) continue;
       block.current = f;
-      swapcontext(&block.scheduler, &f->context);
+      cresset_simt_switch(&block.scheduler, f->place);
     }
   } while (release());
   for (Fiber* f : order)
@@ -299,7 +328,7 @@ std::string SimtKernel::run(const Launch& launch, int64_t* parameters, uint32_t 
   block.parameters = parameters;
   block.width = launch.block_x;
   block.height = launch.block_y;
-  Fiber alone;
+  static Fiber alone;  // threads that wait for nobody run on this stack
   for (uint32_t y = launch.grid_y; y-- > 0;) {
     for (uint32_t x = 0; x < launch.grid_x; ++x) {
       block.x = x;
