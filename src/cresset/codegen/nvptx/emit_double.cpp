@@ -623,6 +623,7 @@ Num DoubleFunctions::tan(Num x) {
   return s / c;
 }
 
+// size: switch
 Value* DoubleFunctions::emit(Op op, const std::vector<Value*>& operands) {
   const Num x{&s_.ir, operands[0]};
   const auto finite = [&](Num out) { return out.select(x.abs() < kInfinity, kNan); };

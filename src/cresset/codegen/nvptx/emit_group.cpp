@@ -73,6 +73,18 @@ size_t GroupEmitter::words_of(const std::vector<Pair>& values) const {
   return words;
 }
 
+// The one or the other, by the block that control comes from.
+GroupEmitter::Pair GroupEmitter::joined(Pair a, llvm::BasicBlock* from_a, Pair b, llvm::BasicBlock* from_b) {
+  auto join = [&](Value* first, Value* second) -> Value* {
+    if (first == nullptr) return nullptr;
+    llvm::PHINode* out = s_.ir.CreatePHI(first->getType(), 2);
+    out->addIncoming(first, from_a);
+    out->addIncoming(second, from_b);
+    return out;
+  };
+  return {join(a.value, b.value), join(a.index, b.index)};
+}
+
 // Within warps by shuffles; a group of more than a warp is a block, whose warps meet in shared memory.
 void GroupEmitter::across_rows(const std::vector<ScalarId>& reduces, std::vector<Pair>& values) {
   for (size_t i = 0; i < values.size(); ++i) values[i] = butterfly(s_.scalar(reduces[i]), values[i]);
@@ -123,15 +135,7 @@ void GroupEmitter::across_rows(const std::vector<ScalarId>& reduces, std::vector
   ir.CreateBr(after);
 
   ir.SetInsertPoint(after);
-  auto join = [&](Value* alone, Value* together) -> Value* {
-    if (alone == nullptr) return nullptr;
-    llvm::PHINode* out = ir.CreatePHI(alone->getType(), 2);
-    out->addIncoming(alone, before);
-    out->addIncoming(together, several_end);
-    return out;
-  };
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = {join(values[i].value, met[i].value), join(values[i].index, met[i].index)};
+  for (size_t i = 0; i < values.size(); ++i) values[i] = joined(values[i], before, met[i], several_end);
 }
 
 // Each thread leaves its lanes in shared memory and takes up those of the threads above and below it.
@@ -208,15 +212,7 @@ void GroupEmitter::across_columns(const std::vector<ScalarId>& reduces, std::vec
   ir.CreateBr(after);
 
   ir.SetInsertPoint(after);
-  auto join = [&](Value* alone, Value* together) -> Value* {
-    if (alone == nullptr) return nullptr;
-    llvm::PHINode* out = ir.CreatePHI(alone->getType(), 2);
-    out->addIncoming(alone, before);
-    out->addIncoming(together, several_end);
-    return out;
-  };
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = {join(values[i].value, met[i].value), join(values[i].index, met[i].index)};
+  for (size_t i = 0; i < values.size(); ++i) values[i] = joined(values[i], before, met[i], several_end);
 }
 
 }  // namespace cresset::codegen::nvptx

@@ -23,6 +23,7 @@ class GroupEmitter {
 
  private:
   Pair butterfly(const loop::Scalar& reduce, Pair v);
+  Pair joined(Pair a, llvm::BasicBlock* from_a, Pair b, llvm::BasicBlock* from_b);
   llvm::Value* shuffled(llvm::Value* v, int distance);
   llvm::Value* shuffled_word(llvm::Value* i32, int distance);
   llvm::Value* slot(llvm::Value* memory, llvm::Value* at);
