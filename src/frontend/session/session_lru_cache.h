@@ -1,5 +1,6 @@
 // Functions of `functools.lru_cache` which existed before the call. Their cached results are guarded. For arguments
-// which vary, the evaluator runs the wrapped function, provided it only computes (python/cresset/_polyfills/functools.py).
+// which vary, the evaluator runs the wrapped function, provided it only computes
+// (python/cresset/_polyfills/functools.py).
 #pragma once
 
 #include <Python.h>
