@@ -35,8 +35,8 @@ inline constexpr double kLittleWork = 1 << 16;
 // run only for the caller's own sizes.
 bool trusts_in_sizes(const c10::OperatorHandle& handle);
 
-// The position of the argument with pivots: exchanged rows of a factorization, counted from 1. Libraries do not validate
-// them, and a zero leads the libraries outside of their memory.
+// The position of the argument with pivots: exchanged rows of a factorization, counted from 1. Libraries do not
+// validate them, and a zero leads the libraries outside of their memory.
 std::optional<size_t> pivots_argument(const c10::OperatorHandle& handle);
 
 }  // namespace cresset::bridge

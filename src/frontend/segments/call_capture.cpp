@@ -132,7 +132,6 @@ class CaptureRun final : public PieceMaker {
     return given != value ? PyRef::borrow(given) : PyRef();
   }
 
-  // CPython continues all frames.
   void leave_to_python(CressetActivation* activation) {
     if (rest_) return;
     const OneForOne one;
