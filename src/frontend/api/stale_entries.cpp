@@ -19,11 +19,10 @@ std::unordered_set<CompiledFunction*>& live_functions() {
 // For each object which may be dead: the number of references from compiled functions.
 using Counts = std::unordered_map<PyObject*, Py_ssize_t>;
 
-// Classes and modules live for the whole process. Plain tensors belong to the program. A frozenset is compared by its
-// items, and guards on sets keep copies of their own.
+// Classes and modules live for the whole process. Plain tensors belong to the program.
 bool may_be_gone(PyObject* object) {
   return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !PyType_Check(object) && !PyModule_Check(object) &&
-         !PyFrozenSet_CheckExact(object) && !is_plain_tensor(object) && !is_enum_member(object);
+         !is_plain_tensor(object) && !is_enum_member(object);
 }
 
 int add_candidate(PyObject* object, void* counts) {
