@@ -6,7 +6,6 @@
 #include <mutex>
 #include <shared_mutex>
 #include <stdexcept>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "base/log.h"
@@ -46,22 +45,24 @@ std::vector<Kind> kinds_of(const std::vector<at::Tensor>& inputs) {
   return kinds;
 }
 
+// A call that was not captured is captured again after this many calls like it, and then after twice as many: its sizes
+// or its data may have been the reason.
+constexpr int64_t kFirstRest = 8, kLongestRest = int64_t{1} << 16;
+
 struct CacheEntry {
   TorchModes modes;
   uint64_t user = 0;                       // of CompileSettings::state
   std::unique_ptr<bridge::Entry> program;  // null: calls of these kinds run eagerly
   std::vector<Kind> kinds;
   uint64_t used = 0;
+  int64_t rest = kFirstRest, left = kFirstRest;  // eager calls between two captures, and until the next capture
+
   bool is_eager() const { return program == nullptr; }
+  bool is_like(const CacheEntry& other) const {
+    return modes == other.modes && user == other.user && kinds == other.kinds;
+  }
 };
 using Pointer = std::shared_ptr<CacheEntry>;
-
-// A call that was not captured is captured again after this many calls like it, and then after twice as many: its sizes
-// or its data may have been the reason.
-constexpr int64_t kFirstRest = 8, kLongestRest = int64_t{1} << 16;
-struct Rest {
-  int64_t next = kFirstRest, left = kFirstRest;
-};
 
 bool wants_gradients(bool grad_mode, const std::vector<at::Tensor>& tensors) {
   return grad_mode &&
@@ -75,10 +76,9 @@ using namespace cpp_api;
 struct CompiledFunction::State {
   TensorFunction function;
   CompileSettings settings;
-  std::shared_mutex mutex;  // of the three below
+  std::shared_mutex mutex;  // of the two below
   bridge::EntryCache<CacheEntry> programs, eager;
-  std::unordered_map<const CacheEntry*, Rest> rests;  // of the eager entries
-  std::unordered_set<std::string> unpredictable;      // operators (meta_shape_rule.h)
+  std::unordered_set<std::string> unpredictable;  // operators (meta_shape_rule.h)
   std::mutex stats_mutex;
   CompiledStats stats;
 
@@ -87,7 +87,6 @@ struct CompiledFunction::State {
   bool rests_now(const TorchModes& modes, uint64_t user, const std::vector<at::Tensor>& inputs);
   void keep(const Pointer& entry);
   void note(const bridge::Entry& program, int64_t operators);
-  std::string why_not_now() const;
   class KnownOperators;
   Pointer capture(const TorchModes& modes, uint64_t user, const std::vector<at::Tensor>& inputs);
   std::vector<at::Tensor> run(const Pointer& entry, const std::vector<at::Tensor>& inputs, int64_t* symbols);
@@ -122,14 +121,13 @@ Pointer CompiledFunction::State::find(const TorchModes& modes, uint64_t user, co
 
 // Whether calls like this one could not be captured, and are not to be captured again yet.
 bool CompiledFunction::State::rests_now(const TorchModes& modes, uint64_t user, const std::vector<at::Tensor>& inputs) {
-  const std::vector<Kind> kinds = kinds_of(inputs);
+  CacheEntry call;
+  call.modes = modes, call.user = user, call.kinds = kinds_of(inputs);
   const std::unique_lock lock(mutex);
-  const Pointer known =
-      eager.find([&](const CacheEntry& e) { return e.modes == modes && e.user == user && e.kinds == kinds; });
+  const Pointer known = eager.find([&](const CacheEntry& e) { return e.is_like(call); });
   if (known == nullptr) return false;
-  Rest& rest = rests[known.get()];
-  if (settings.fullgraph || --rest.left < 0) {
-    rest.left = rest.next = std::min(2 * rest.next, kLongestRest);
+  if (settings.fullgraph || --known->left < 0) {
+    known->left = known->rest = std::min(2 * known->rest, kLongestRest);
     return false;
   }
   return true;
@@ -145,15 +143,9 @@ void CompiledFunction::State::keep(const Pointer& entry) {
       CRESSET_LOG(Recompiles, "the least recently used of " + std::to_string(limit) + " cache entries is dropped");
     return;
   }
-  const auto is_alike = [&](const CacheEntry& e) {
-    return e.modes == entry->modes && e.user == entry->user && e.kinds == entry->kinds;
-  };
-  if (eager.find(is_alike) != nullptr) return;
+  if (eager.find([&](const CacheEntry& e) { return e.is_like(*entry); }) != nullptr) return;
   eager.add(entry);
   eager.drop_least_used(*entry, limit, limit, one_group);
-  std::erase_if(rests, [&](const auto& rest) {
-    return std::none_of(eager.begin(), eager.end(), [&](const Pointer& e) { return e.get() == rest.first; });
-  });
 }
 
 void CompiledFunction::State::note(const bridge::Entry& program, int64_t operators) {
@@ -164,11 +156,11 @@ void CompiledFunction::State::note(const bridge::Entry& program, int64_t operato
   stats.extern_calls += program.stats().extern_calls;
 }
 
-// A call that no program may serve, whatever its arguments; empty: any other call.
-std::string CompiledFunction::State::why_not_now() const {
+// A call that no program may serve, whatever its arguments; nullptr: any other call.
+static const char* why_not_now(const TorchModes& modes) {
   if (bridge::python_modes_are_on()) return "modes of Python's, or hooks of saved tensors, look at operators";
-  if (TorchModes::now().transforms != 0) return "a transform of torch.func, or a level of forward-mode AD, is open";
-  return {};
+  if (modes.transforms != 0) return "a transform of torch.func, or a level of forward-mode AD, is open";
+  return nullptr;
 }
 
 // Of the function, for the capture that this thread begins.
@@ -252,8 +244,8 @@ std::vector<at::Tensor> CompiledFunction::State::call_eagerly(const std::vector<
 
 std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tensor>& inputs) {
   if (bridge::Capture::current() != nullptr) return function(inputs);
-  if (const std::string why = why_not_now(); !why.empty()) return call_eagerly(inputs, why);
   const TorchModes modes = TorchModes::now();
+  if (const char* const why = why_not_now(modes)) return call_eagerly(inputs, why);
   const uint64_t user = settings.state ? settings.state() : 0;
   std::vector<int64_t> symbols;
   Pointer entry = find(modes, user, inputs, symbols, nullptr);

@@ -182,7 +182,8 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
                      bool grouped) {
   if (has_no_heads(query)) {
     Capture* const capture = Capture::current();
-    if (capture != nullptr && !capture->closed()) capture->flush({BreakKind::UnsupportedOperator, "attention without heads"});
+    if (capture != nullptr && !capture->closed())
+      capture->flush({BreakKind::UnsupportedOperator, "attention without heads"});
     const Capture::StepAside aside;
     return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped);
   }

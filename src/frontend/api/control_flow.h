@@ -1,4 +1,5 @@
-// Bindings for python/cresset/_polyfills/control_flow.py, which captures control-flow operators (bridge/capture/control_flow.h).
+// Bindings for python/cresset/_polyfills/control_flow.py, which captures control-flow operators
+// (bridge/capture/control_flow.h).
 #pragma once
 
 #include <Python.h>

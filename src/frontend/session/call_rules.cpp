@@ -8,6 +8,7 @@
 #include "frontend/feedback/external_generators.h"
 #include "frontend/feedback/opaque_calls.h"
 #include "frontend/guards/torch_settings.h"
+#include "frontend/session/rules.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/call_filter.h"
 #include "frontend/trace_rules/call_modes.h"
@@ -224,9 +225,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
       &CallRules::c_function,
   };
   const CallRules rules{*this, activation, call, result};
-  for (const auto rule : kRules)
-    if (const CallRules::Action action = (rules.*rule)()) return *action;
-  return CRESSET_RUN;
+  return first_action(rules, kRules, CRESSET_RUN);
 }
 
 }  // namespace cresset::frontend

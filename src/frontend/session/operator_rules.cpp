@@ -10,6 +10,7 @@
 #include "frontend/eval/bytecode.h"
 #include "frontend/feedback/specializations.h"
 #include "frontend/guards/tensor_class.h"
+#include "frontend/session/rules.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/polyfills.h"
 #include "frontend/trace_rules/special_cases.h"
@@ -303,9 +304,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
       &OperatorRules::tensors_and_opaque_objects,
   };
   const OperatorRules rules{*this, activation, op, result};
-  for (const auto rule : kRules)
-    if (const OperatorRules::Action action = (rules.*rule)()) return *action;
-  return CRESSET_RUN;
+  return first_action(rules, kRules, CRESSET_RUN);
 }
 
 }  // namespace cresset::frontend

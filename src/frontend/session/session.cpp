@@ -16,6 +16,7 @@
 #include "frontend/cpython/slots.h"
 #include "frontend/feedback/opaque_calls.h"
 #include "frontend/replay/reconstruction.h"
+#include "frontend/session/rules.h"
 #include "frontend/trace_rules/context_variables.h"
 #include "frontend/trace_rules/special_cases.h"
 #include "frontend/trace_rules/transforms.h"
@@ -381,9 +382,7 @@ bool Session::before_write(const CressetWrite& write) {
       &WriteRules::display, &WriteRules::watched_life, &WriteRules::opaque_container,   &WriteRules::item_of_tensor,
       &WriteRules::item,    &WriteRules::attribute,    &WriteRules::attribute_of_tensor};
   const WriteRules rules{*this, write};
-  for (const auto rule : kRules)
-    if (const WriteRules::Action action = (rules.*rule)()) return *action;
-  return false;
+  return first_action(rules, kRules, false);
 }
 
 // If the write happens in a __hash__ or __eq__ which C code calls, the activation that called the C code; else nullptr.

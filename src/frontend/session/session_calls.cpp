@@ -20,6 +20,7 @@
 #include "frontend/feedback/opaque_calls.h"
 #include "frontend/feedback/specializations.h"
 #include "frontend/guards/torch_settings.h"
+#include "frontend/session/rules.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/call_filter.h"
 #include "frontend/trace_rules/call_modes.h"
@@ -543,9 +544,7 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
       &KnownCallRules::container_function,
   };
   const KnownCallRules rules{*this, activation, what, call, result};
-  for (const auto rule : kRules)
-    if (const KnownCallRules::Action action = (rules.*rule)()) return *action;
-  return CRESSET_RUN;
+  return first_action(rules, kRules, CRESSET_RUN);
 }
 
 // Reads the whole object, as copying and pickling do.

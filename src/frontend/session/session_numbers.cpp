@@ -7,6 +7,7 @@
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/python_names.h"
+#include "frontend/session/rules.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/call_filter.h"
 #include "frontend/trace_rules/number_operators.h"
@@ -357,9 +358,7 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
       &NumberRules::input_integer, &NumberRules::element_of_tensor,
   };
   const NumberRules rules{*this, activation, call, result};
-  for (const auto rule : kRules)
-    if (const NumberRules::Action action = (rules.*rule)()) return *action;
-  return CRESSET_RUN;
+  return first_action(rules, kRules, CRESSET_RUN);
 }
 
 CressetAction Session::ask_layout(CressetActivation* activation, const CressetCall& call, PyObject* question,
