@@ -274,3 +274,37 @@ def test_a_program_sees_its_objects_die():
     for _ in range(3):
         y, gone = g(torch.ones(2))
         assert gone and torch.equal(y, torch.full((2,), 2.0))
+
+
+class MadeByDescriptor:
+    def __init__(self, name):
+        self.name = name
+
+
+class MakesAtEachRead:
+    def __get__(self, obj, owner=None):
+        return MadeByDescriptor("rate")
+
+
+def test_entries_do_not_hold_what_descriptors_make():
+    class Model:
+        rate = MakesAtEachRead()
+        names = frozenset({"a", "b"})
+
+    def f(x):
+        known = isinstance(Model.rate, MadeByDescriptor) and isinstance(getattr(Model, "rate"), MadeByDescriptor)
+        return x + len(Model.names) if known and "a" in Model.names else x
+
+    g = cresset.compile(f)
+    g(torch.ones(3))
+    made = [o for o in gc.get_objects() if type(o) is MadeByDescriptor]
+    assert not made  # a held object would count as a model that is gone
+    before = cresset.stats()["graphs"]
+    others = [
+        cresset.compile(lambda x, i=i: x * i) for i in range(20)
+    ]  # each capture may look for models that are gone
+    for other in others:
+        other(torch.ones(3))
+    assert cresset.stats()["graphs"] == before + 20
+    assert torch.equal(g(torch.ones(3)), torch.full((3,), 3.0))
+    assert cresset.stats()["graphs"] == before + 20

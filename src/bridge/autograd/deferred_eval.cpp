@@ -11,6 +11,7 @@
 #include "bridge/capture/capture.h"
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/graph_interpreter.h"
+#include "bridge/executor/visible_strides.h"
 
 namespace cresset::bridge {
 namespace {
@@ -65,18 +66,6 @@ void Capture::forget_inputs() {
   for (Storage& storage : storages_) storage.real.reset();
 }
 
-// Autograd counted the writes during capture. A run of the program counts them again.
-void Capture::count_writes(int times) const {
-  for (const Storage& storage : storages_) {
-    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined() || storage.real.is_inference())
-      continue;
-    c10::VariableVersion counter = storage.real.unsafeGetTensorImpl()->version_counter();
-    const auto seen = static_cast<int64_t>(storage.version - storage.unseen);
-    if (seen != 0)
-      counter.set_version(std::max<int64_t>(static_cast<int64_t>(counter.current_version()) + times * seen, 0));
-  }
-}
-
 // Includes proxy tensors which only the capture itself holds.
 std::vector<at::Tensor> Capture::all_live() {
   std::vector<at::Tensor> out;
@@ -124,35 +113,64 @@ struct Once {
   Captured captured;
   std::vector<at::Tensor> inputs;
   Interpreter interpreter;
-  std::vector<at::Tensor> originals;  // of the inputs, with their history
+  std::vector<at::Tensor> originals;   // of the inputs, with their history
+  std::shared_ptr<RecordedPass> pass;  // nullptr: none can be recorded
+  std::vector<at::Tensor> before;      // RecordedPass::before_writes
+  std::vector<int64_t> symbols;
 };
+
+using Slots = std::unordered_map<sym::VarId, uint32_t>;
+
+// The numbers of this call's symbols, and where each is. nullopt: data gives one of them.
+std::optional<std::vector<int64_t>> numbers_of_call(const Captured& captured, Slots& slots) {
+  std::vector<int64_t> out;
+  for (const SymbolBinding& s : captured.symbols) {
+    const std::optional<int64_t> number = captured.graph->env().hint(captured.graph->pool().var(s.var));
+    if (!number) return std::nullopt;
+    slots.emplace(s.var, static_cast<uint32_t>(out.size()));
+    out.push_back(*number);
+  }
+  return out;
+}
+
+// Before the piece runs: it may overwrite what passes that are recorded themselves need.
+void prepare_recorded(Once& once) {
+  const Captured& captured = once.captured;
+  if (captured.backward == nullptr || !captured.data_calls.empty() || !captured.backward->part.calls.empty()) return;
+  Slots slots;
+  const auto numbers = numbers_of_call(captured, slots);
+  if (!numbers) return;
+  once.symbols = *numbers;
+  once.pass = std::make_shared<RecordedPass>(*captured.graph, captured.backward, captured.constants, slots);
+  once.before = once.pass->before_writes(once.inputs);
+}
+
+// Strides of dimensions of one element as eager mode gives them; empty: as the formulas say.
+VisibleStrides::Answer strides_of_results(const Once& once) {
+  Slots slots;
+  const auto numbers = numbers_of_call(once.captured, slots);
+  const auto visible = numbers ? VisibleStrides::of(once.captured, once.inputs.size(), slots) : nullptr;
+  const auto found = visible != nullptr ? visible->find(once.inputs, numbers->data()) : nullptr;
+  return found != nullptr ? *found : VisibleStrides::Answer(once.captured.outputs.size());
+}
 
 // Double-backward passes, at the sizes of this call.
 BackwardRun recorded_of(const std::shared_ptr<Once>& once, const std::vector<TangentLayout>& layouts) {
   const Captured& captured = once->captured;
-  if (!captured.data_calls.empty() || !captured.backward->part.calls.empty()) return nullptr;
-  std::unordered_map<sym::VarId, uint32_t> slots;
-  std::vector<int64_t> symbols;
-  for (const SymbolBinding& s : captured.symbols) {
-    const std::optional<int64_t> number = captured.graph->env().hint(captured.graph->pool().var(s.var));
-    if (!number) return nullptr;
-    slots.emplace(s.var, static_cast<uint32_t>(symbols.size()));
-    symbols.push_back(*number);
-  }
-  const auto pass = std::make_shared<RecordedPass>(*captured.graph, captured.backward, captured.constants, slots);
+  if (once->pass == nullptr) return nullptr;
   std::vector<graph::ValueId> saved;
   for (const graph::ValueId v : used_from_outside(*captured.graph, captured.backward->part))
     if (!captured.backward->is_of_pass(v) && once->interpreter.known(v).defined()) saved.push_back(v);
-  pass->set_saved(saved);
+  once->pass->set_saved(saved);
   std::vector<at::Tensor> given = once->originals;
   for (size_t i = 0; i < given.size(); ++i)
     if (!given[i].defined()) given[i] = once->inputs[i];
   const auto call = std::make_shared<const RecordedPass::Call>(
-      RecordedPass::note(given, captured.constants, symbols.data(), symbols.size()));
+      once->pass->note(given, once->before, once->symbols.data(), once->symbols.size()));
   return [=](std::vector<at::Tensor> tangents, const auto&) {
     std::vector<at::Tensor> kept;
     for (const graph::ValueId v : saved) kept.push_back(once->interpreter.known(v));
-    return pass->run(*call, std::move(tangents), layouts, kept);
+    return once->pass->run(*call, std::move(tangents), layouts, kept);
   };
 }
 
@@ -215,11 +233,18 @@ std::vector<at::Tensor> Capture::interpret(Captured& captured) {
     if (s.source.kind == runtime::SymbolSource::Kind::InputSize && s.source.position < real_inputs_.size())
       captured.graph->env().learn(s.var, real_inputs_[s.source.position].size(s.source.dim));
   const auto once = std::make_shared<Once>(std::move(captured), real_inputs_);
+  prepare_recorded(*once);
   once->interpreter.run();
   std::vector<at::Tensor> out;
-  for (const OutputSpec& spec : once->captured.outputs) {
-    out.push_back(once->interpreter.output(spec));
-    if (spec.leaf && out.back().defined()) out.back().set_requires_grad(true);
+  const VisibleStrides::Answer strides = strides_of_results(*once);
+  for (size_t i = 0; i < once->captured.outputs.size(); ++i) {
+    const OutputSpec& spec = once->captured.outputs[i];
+    at::Tensor& result = out.emplace_back(once->interpreter.output(spec));
+    const bool is_callers_own = spec.kind != OutputSpec::Kind::GraphOutput && !spec.is_view;
+    if (result.defined() && !is_callers_own && !strides[i].empty() &&
+        same_addresses(result.sizes(), result.strides(), strides[i]))
+      result = with_strides(result, strides[i]);
+    if (spec.leaf && result.defined()) result.set_requires_grad(true);
   }
   deferred_error_ = once->interpreter.error();
   failed_ = deferred_error_ != nullptr;
@@ -301,7 +326,7 @@ void Capture::settle_written() const {
   std::vector<at::Tensor> written;
   for (const Storage& storage : storages_) {
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
-    if (storage.version != 0) refresh_history(storage.real);
+    if (storage.version != 0 || storage.first_version != 0) refresh_history(storage.real);  // counted_writes()
     if (gradient_node(storage.real) != storage.gradient_node) written.push_back(storage.real);
   }
   settle_gradients(written, first_node_);

@@ -54,6 +54,13 @@ RecordedPass::RecordedPass(const graph::Graph& graph, std::shared_ptr<const Back
       slots_(slots) {
   for (const graph::NodeId id : backward_->part.order)
     if (!backward_->in_own_casts.contains(id)) note_castable(id);
+  needs_copies_.resize(graph_.mutations.size());
+  if (backward_->record == nullptr || graph_.mutations.empty()) return;
+  const std::vector<bool> read = RecordedForward::reads(graph_, *backward_);
+  for (size_t i = 0; i < graph_.mutations.size(); ++i) {
+    const graph::Mutation& m = graph_.mutations[i];
+    needs_copies_[i] = read[(m.is_constant ? graph_.constants : graph_.inputs)[m.input].index];
+  }
 }
 
 // Operators that autocast gives operands of its own dtype, whatever they are, by autocast's table. Those that are not
@@ -96,15 +103,44 @@ bool RecordedPass::casts_apart() const {
   return differ(on_cpu_, at::kCPU) || differ(on_cuda_, at::kCUDA);
 }
 
-RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
-                                      const int64_t* symbols, size_t count) {
-  Call out;
-  for (const at::Tensor& t : inputs) {
-    out.inputs.add(t);
-    out.edges.push_back(t.requires_grad() ? torch::autograd::impl::gradient_edge(t) : Edge());
+std::vector<at::Tensor> RecordedPass::before_writes(c10::ArrayRef<at::Tensor> inputs) const {
+  std::vector<at::Tensor> out(graph_.mutations.size());
+  const at::NoGradGuard no_history;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!needs_copies_[i]) continue;
+    const graph::Mutation& m = graph_.mutations[i];
+    const at::Tensor& t = m.is_constant ? constants_[m.input] : inputs[m.input];
+    out[i] = at::empty_strided(t.sizes(), t.strides(), t.options()).copy_(t);
   }
-  for (const at::Tensor& t : constants) out.constants.push_back(version_of(t));
+  return out;
+}
+
+RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& before,
+                                      const int64_t* symbols, size_t count) const {
+  const auto edge_of = [](const at::Tensor& t) {
+    return t.requires_grad() ? torch::autograd::impl::gradient_edge(t) : Edge();
+  };
+  Call out;
+  std::vector<at::Tensor> held(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < graph_.mutations.size(); ++i) {
+    const graph::Mutation& m = graph_.mutations[i];
+    out.has_copies.push_back(before[i].defined());
+    if (!before[i].defined()) continue;
+    if (m.is_constant)
+      out.overwritten_constants[m.input] = with_history(before[i], edge_of(constants_[m.input]));
+    else
+      held[m.input] = before[i];
+  }
+  for (const at::Tensor& t : held) out.inputs.add(t);
+  for (const at::Tensor& t : inputs) out.edges.push_back(edge_of(t));
+  for (const at::Tensor& t : constants_) out.constants.push_back(version_of(t));
   out.symbols.assign(symbols, symbols + count);
+  return out;
+}
+
+std::vector<at::Tensor> RecordedPass::constants_of(const Call& call) const {
+  std::vector<at::Tensor> out = constants_;
+  for (const auto& [position, copy] : call.overwritten_constants) out[position] = copy;
   return out;
 }
 
@@ -135,15 +171,18 @@ void RecordedPass::check(const Call& call, const std::vector<bool>& read) const 
   for (size_t i = 0; i < call.edges.size(); ++i) inputs.push_back(read[graph_.inputs[i].index]);
   if (!inputs.empty()) call.inputs.check(inputs);
   for (size_t i = 0; i < constants_.size(); ++i)
-    TORCH_CHECK(!read[graph_.constants[i].index] || version_of(constants_[i]) == call.constants[i],
+    TORCH_CHECK(!read[graph_.constants[i].index] || call.overwritten_constants.contains(static_cast<uint32_t>(i)) ||
+                    version_of(constants_[i]) == call.constants[i],
                 "one of the variables needed for gradient computation has been modified by an inplace operation: [",
                 constants_[i].toString(), " ", constants_[i].sizes(), "] is at version ", version_of(constants_[i]),
                 "; expected version ", call.constants[i], " instead, in gradients of gradients of a compiled call.");
-  for (const graph::Mutation& m : graph_.mutations)
+  for (size_t i = 0; i < graph_.mutations.size(); ++i) {
+    const graph::Mutation& m = graph_.mutations[i];
     TORCH_CHECK(
-        !read[(m.is_constant ? graph_.constants : graph_.inputs)[m.input].index],
+        call.has_copies[i] || !read[(m.is_constant ? graph_.constants : graph_.inputs)[m.input].index],
         "cresset: gradients of gradients (create_graph=True) need what a compiled call has overwritten in place. "
         "Call the function without cresset.compile.");
+  }
 }
 
 // Calls give(interpreter) once all operands of the backward subgraph are present.
@@ -156,7 +195,7 @@ std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::v
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   Captured joint;
   joint.graph = std::make_unique<graph::Graph>(graph_);
-  joint.constants = constants_;
+  joint.constants = constants_of(call);
   joint.backward = backward_;
   std::vector<at::Tensor> given;
   const bool on_record = c10::GradMode::is_enabled();
@@ -211,7 +250,7 @@ std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call
   std::vector<at::Tensor> given;
   for (size_t i = 0; i < call.edges.size(); ++i) given.push_back(with_history(call.inputs.tensors[i], call.edges[i]));
   try {
-    RecordedForward forward(whole_, *backward_, given, constants_, depends,
+    RecordedForward forward(whole_, *backward_, given, constants_of(call), depends,
                             [graph = whole_, slots = slots_, symbols = call.symbols](sym::ExprId e) {
                               return sym::eval(graph->env().pool(), e,
                                                [&](sym::VarId var) -> std::optional<int64_t> {

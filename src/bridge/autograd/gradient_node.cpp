@@ -500,10 +500,6 @@ bool is_compiled(const Node& node) {
          dynamic_cast<const GroupBackward*>(&node) != nullptr || dynamic_cast<const RootBackward*>(&node) != nullptr;
 }
 
-uint32_t version_of(const at::Tensor& t) {
-  return t.is_inference() ? 0 : static_cast<uint32_t>(torch::autograd::impl::version_counter(t).current_version());
-}
-
 void SavedTensors::add(const at::Tensor& t) {
   // An alias with the same memory and version counter, but without history: it must not refer back to the node.
   // detach() is unsuitable: a segment may end inside of an operator, where detach() does not share the counter.

@@ -291,8 +291,13 @@ std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> input
   return gradients.make(returned, constants, results, symbols.data());
 }
 
+std::vector<at::Tensor> GradientProgram::before_writes(c10::ArrayRef<at::Tensor> inputs) const {
+  return recorded_ != nullptr ? recorded_->before_writes(inputs) : std::vector<at::Tensor>();
+}
+
 void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs,
-                             const ResultViews& views, std::vector<at::Tensor>& results, const int64_t* symbols) const {
+                             const ResultViews& views, std::vector<at::Tensor>& results, const int64_t* symbols,
+                             const std::vector<at::Tensor>& before) const {
   SavedTensors saved;
   for (const Given& g : given_) saved.add(g.is_input ? inputs[g.position] : outputs[g.position]);
   const size_t given = saved.tensors.size();
@@ -316,8 +321,8 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
   const std::vector<Backward::Place> written = this->written();
   BackwardRuns runs;
   if (recorded_ != nullptr) {
-    const auto call = std::make_shared<const RecordedPass::Call>(
-        RecordedPass::note(inputs, code_->constants, symbols, code_->symbol_count));
+    const auto call =
+        std::make_shared<const RecordedPass::Call>(recorded_->note(inputs, before, symbols, code_->symbol_count));
     runs.casts_apart = [pass = recorded_] { return pass->casts_apart(); };
     runs.recorded = [pass = recorded_, layouts, call](std::vector<at::Tensor> tangents,
                                                       const std::vector<at::Tensor>& kept) {

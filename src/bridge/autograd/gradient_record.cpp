@@ -410,7 +410,7 @@ class Versions {
 
 struct Capture::BackwardPart {
   struct Live {
-    uint32_t storage, version;
+    uint32_t storage, counter;  // how far the version counter of the caller's tensor was
     graph::ValueId value;
     bool all_unseen = false;
   };
@@ -489,15 +489,15 @@ struct Capture::BackwardPart {
       const auto& given = storage.home == OutputSpec::Kind::Input ? graph.inputs : graph.constants;
       const graph::ValueId value = graph.add_input(graph.type(given[storage.position]), "at the backward pass");
       storage.value = value;
-      storage.unseen = 0;
-      live.push_back({i, ++storage.version, value});
+      ++storage.version;
+      live.push_back({i, version_of(storage.real), value});
     }
   }
 
   GraphPart end() {
     for (Live& l : live) {
       const Storage& storage = capture.storages_[l.storage];
-      l.all_unseen = storage.version - l.version == storage.unseen;
+      l.all_unseen = version_of(storage.real) == l.counter;
     }
     return capture.end_part({});
   }
@@ -657,6 +657,7 @@ static BreakReason gradients_are_wanted(const std::string& but) {
 BreakReason Capture::record_gradients(const std::vector<at::Tensor>& results) {
   if (std::any_of(results.begin(), results.end(), has_tangent))
     return {BreakKind::AutogradFeature, "a result has a tangent"};
+  const AboveAutograd recording;  // a question for the history of a view makes the view again
   const auto of_caller = [](const Storage& s) { return s.real.defined() && is_asked_for_history(s.real); };
   if (std::any_of(results.begin(), results.end(), is_asked_for_history) ||
       std::any_of(storages_.begin(), storages_.end(), of_caller))
@@ -690,9 +691,16 @@ BreakReason Capture::record_gradients(const std::vector<at::Tensor>& results) {
     leaves.all.push_back({own_leaves_[i], {}, {OutputSpec::Kind::GraphOutput, static_cast<uint32_t>(i)}, false});
   }
   note_plain(own_leaves_, results);
-  if (roots.empty()) return {};
-  for (Leaves::Leaf& leaf : leaves.all)
-    if (!leaf.edge.is_valid()) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
+  if (roots.empty()) {
+    settle_histories(results);
+    return {};
+  }
+  try {
+    for (Leaves::Leaf& leaf : leaves.all)
+      if (!leaf.edge.is_valid()) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
+  } catch (const c10::Error&) {  // of a view whose base was written: eager mode raises where somebody asks
+    return gradients_are_wanted("autograd refuses to say what has become of a view");
+  }
   // A view made in no_grad mode counts as requiring gradients, although no gradient can flow from it.
   std::erase_if(leaves.all, [](const Leaves::Leaf& leaf) { return !leaf.edge.is_valid(); });
   std::vector<Node*> python;

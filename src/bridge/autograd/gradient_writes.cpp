@@ -15,6 +15,8 @@ bool Capture::find_written(std::vector<at::Tensor>& written) {
     const bool wanted = storage.real.requires_grad();
     const void* node = gradient_node(storage.real);
     if (wanted == storage.required_grad && node == storage.gradient_node) continue;
+    // The geometry of a view was changed in place: the new history says the same, and settle_histories() undoes it.
+    if (wanted == storage.required_grad && storage.version == 0 && counted_writes(storage) != 0) continue;
     if (storage.version == 0 || !wanted || node == nullptr) return false;
     storage.is_root = true;
     written.push_back(storage.real);
@@ -53,8 +55,11 @@ void Capture::settle_histories(const std::vector<at::Tensor>& results) {
     facts.unrecorded = !facts.detached && is_unrecorded_view(result);
     if (!facts.detached && !facts.unrecorded) forget_history(result);
   }
+  // So has a tensor of which only the geometry of a view was changed in place, or that the call wrote to no effect:
+  // autograd has noted that with symbolic sizes.
   for (const Storage& storage : storages_)
-    if (storage.is_root) History::restore(storage.history, storage.real);
+    if (storage.is_root || (storage.version == 0 && counted_writes(storage) != 0))
+      History::restore(storage.history, storage.real);
 }
 
 }  // namespace cresset::bridge

@@ -46,9 +46,6 @@ std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, cons
 // The roots which are tensors of the caller.
 std::vector<Backward::Place> written_roots(const Backward& backward);
 
-// Number of writes to a tensor; 0 for tensors without a version counter.
-uint32_t version_of(const at::Tensor& t);
-
 // Saved tensors with their versions, as in eager mode.
 class SavedTensors {
  public:
@@ -118,7 +115,11 @@ class GradientProgram {
   // Called after a run of the forward program: `outputs` are the program's, `results` are the call's and get their
   // gradients.
   void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs, const ResultViews& views,
-              std::vector<at::Tensor>& results, const int64_t* symbols) const;
+              std::vector<at::Tensor>& results, const int64_t* symbols, const std::vector<at::Tensor>& before) const;
+
+  // Before a run of the forward program: copies of overwritten tensors which double-backward passes read. attach()
+  // takes them as `before`.
+  std::vector<at::Tensor> before_writes(c10::ArrayRef<at::Tensor> inputs) const;
 
   // The entry's guards are final: later knowledge of the environment is not guarded.
   void seal();

@@ -244,6 +244,7 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
   Storage& storage = storages_[id.index];
   storage.real = real;
   storage.required_grad = real.requires_grad();
+  storage.first_version = version_of(real);
   storage.gradient_node = gradient_node(real);
   storage.history = History::of(real);
   if (storage.required_grad && counters.notes == nullptr) counters.notes = std::make_shared<AutogradNotes>();
@@ -544,40 +545,19 @@ void Capture::note_hidden_alias(const TraceTensor& source, const TraceTensor& re
 }
 
 void Capture::require_writable(const TraceTensor& tensor) const {
-  if (storages_[tensor.storage_id().index].ambiguous)
+  const Storage& storage = storages_[tensor.storage_id().index];
+  if (storage.ambiguous)
     abort_capture(BreakKind::AliasedWrite, "a write to memory that several arguments or parameters share");
+  if (storage.home == OutputSpec::Kind::GraphOutput) return;
+  // The program writes all of the caller's tensor, eager mode only the view: the tensor must not overlap itself.
+  const graph::TensorType& whole = graph_->type(storage.first);
+  if (!geometry::is_non_overlapping_and_dense(graph_->env(), whole.sizes, whole.strides) &&
+      !geometry::decide_non_overlapping(graph_->env(), whole.sizes, whole.strides, [] { return current_reason(); }))
+    abort_capture(BreakKind::AliasedWrite, "a write to a tensor whose elements share their memory");
 }
-
-namespace {
-
-// Whether a write to one tensor counts for the other. Counters have no identity, so the test bumps one and reads both.
-bool share_versions(const c10::TensorImpl* a, const c10::TensorImpl* b) {
-  c10::VariableVersion counter = a->version_counter();
-  const c10::VariableVersion& other = b->version_counter();
-  if (!counter.enabled() || !other.enabled()) return true;
-  const auto before = counter.current_version(), other_before = other.current_version();
-  counter.bump();
-  const bool shared = other.current_version() != other_before;
-  counter.set_version(before);
-  return shared;
-}
-
-}  // namespace
 
 void Capture::write(TraceTensor& tensor, graph::ValueId value) {
-  write_unseen(tensor, value);
   Storage& storage = storages_[tensor.storage_id().index];
-  const auto lifted = storage.real.defined() ? lifted_.find(storage.real.unsafeGetTensorImpl()) : lifted_.end();
-  // A write through an alias with its own version counter (`x.data`) is hidden from autograd.
-  const bool is_told = lifted == lifted_.end() || c10::InferenceMode::is_enabled() ||
-                       lifted->second.unsafeGetTensorImpl() == &tensor || share_versions(&tensor, lifted->first) ||
-                       share_versions(&tensor, lifted->second.unsafeGetTensorImpl());
-  if (is_told) --storage.unseen;
-}
-
-void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
-  Storage& storage = storages_[tensor.storage_id().index];
-  ++storage.unseen;
   require_writable(tensor);
   if (!possible_views_.empty()) guard_copies_of(tensor.storage_id().index);
   // Makes a written parameter an input proxy: a request for its memory must find the write done.

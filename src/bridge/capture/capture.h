@@ -112,7 +112,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   graph::ValueId value_of(TraceTensor& tensor) { return read(tensor, memory_of(tensor)); }
   // In-place write: `value` (same sizes and dtype as the tensor) becomes the tensor's contents.
   void write(TraceTensor& tensor, graph::ValueId value);
-  void write_unseen(TraceTensor& tensor, graph::ValueId value);  // graph::Mutation::unseen
   // Aborts where write() would. Called before the written value is computed, since a random operator draws only once.
   void require_writable(const TraceTensor& tensor) const;
   at::Tensor make_result(graph::ValueId value);  // with a fresh storage
@@ -261,7 +260,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
  private:
   struct Storage {
     graph::ValueId value;
-    uint32_t version = 0, unseen = 0;  // number of writes; number of writes hidden from autograd
+    uint32_t version = 0, first_version = 0;  // writes; the real tensor's counter (version_counters.cpp)
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
     at::Tensor watched;          // real memory given out for an `empty`
@@ -304,6 +303,11 @@ class Capture : public std::enable_shared_from_this<Capture> {
                           const std::vector<DimMark>& marks);
   graph::TensorType constant_geometry(const at::Tensor& real);
   void settle_watched(Storage& storage);
+  uint32_t counted_writes(const Storage& storage) const;
+  std::vector<std::pair<uint32_t, uint32_t>> moved_counters() const;
+  void add_mutations();
+  void set_versions(std::vector<OutputSpec>& specs, const std::vector<at::Tensor>& outputs,
+                    const std::vector<bool>&) const;
   // Converts between memory and the value which a tensor reads; the conversion is its own inverse.
   graph::ValueId read(const TraceTensor& tensor, graph::ValueId memory);
   graph::ValueId scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value);

@@ -12,8 +12,10 @@
 namespace cresset::bridge {
 
 struct Capture::Results {
-  std::unordered_set<uint32_t> escaping;                  // storages
-  std::unordered_map<uint32_t, uint32_t> base_outputs{};  // by storage
+  std::unordered_set<uint32_t> escaping;                         // storages
+  std::unordered_map<uint32_t, uint32_t> base_outputs{};         // by storage
+  std::unordered_map<uint32_t, const c10::TensorImpl*> bases{};  // by storage: the result that is all of it, as it lies
+  std::vector<bool> given_as_view{};                             // copies that eager mode makes as views
 };
 
 OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
@@ -21,6 +23,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   TraceTensor& trace = *TraceTensor::from(tensor);
   memory_of(trace);
   const std::optional<AsView> view = as_view(trace, results.escaping);
+  results.given_as_view.push_back(view.has_value());
   const uint32_t index = view ? view->source : trace.storage_id().index;
   Storage& storage = storages_[index];
   OutputSpec spec;
@@ -49,7 +52,10 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
                       [&](sym::ExprId x, sym::ExprId y) { return env().known_equal(x, y); });
   };
   if (view && view->is_source && storage.home != OutputSpec::Kind::GraphOutput) return spec;
+  // Two tensors are two objects, though they show the same of the same memory (`y.data` beside `y`).
   spec.is_view = view || trace.chain() != nullptr || !same(base.sizes, spec.sizes) || !same(base.strides, spec.strides);
+  if (!spec.is_view && storage.home == OutputSpec::Kind::GraphOutput)
+    spec.is_view = results.bases.try_emplace(index, &trace).first->second != &trace;
   const auto* of_autograd = torch::autograd::impl::get_view_autograd_meta(output);
   spec.detached =
       of_autograd == nullptr || !of_autograd->has_bw_view() || !of_autograd->get_backward_view().base_.requires_grad();
@@ -136,14 +142,8 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once)
     if (const TraceTensor* trace = TraceTensor::from(output)) results.escaping.insert(trace->storage_id().index);
   std::vector<OutputSpec> specs;
   for (const at::Tensor& output : outputs) specs.push_back(output_of(output, results));
-  for (Storage& storage : storages_) {
-    settle_watched(storage);
-    if (storage.home == OutputSpec::Kind::GraphOutput || storage.version == 0) continue;
-    graph_->mutations.push_back({storage.position, storage.home == OutputSpec::Kind::Constant, storage.value,
-                                 storage.unseen == storage.version});
-    if (const uint32_t seen = storage.version - storage.unseen; seen > 1)
-      counters.written.push_back({storage.home == OutputSpec::Kind::Constant, storage.position, seen});
-  }
+  set_versions(specs, outputs, results.given_as_view);
+  add_mutations();
   if (!runs_once) keep_what_raises(backward_.get());
   Captured out = std::move(counters);
   out.costs.memo_misses = shapes_.misses();

@@ -70,6 +70,10 @@ struct OutputSpec {
   bool hidden_alias = false;    // shares memory with a caller's tensor, with a history of its own: no later call has it
   bool leaf = false;            // requires gradients and is a leaf which the call made
 
+  // The first result with which it shares a version counter other than its base's (`y.data` beside `y`).
+  static constexpr uint32_t kOfBase = UINT32_MAX;
+  uint32_t versions = kOfBase;
+
   // The extents of `within`, then the extent of the view itself.
   std::vector<Extent> extents() const;
   at::Tensor marked(at::Tensor view) const;  // applies the conjugate and negative bits
@@ -175,9 +179,10 @@ struct Captured {
   std::vector<ComputedNumber> computed;  // definitions of derived integers
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
-  struct Written {  // number of writes to a caller's tensor: each write counts for its version
+  // Steps of the version counter of a caller's tensor, beside the step of the program's own write.
+  struct Written {
     bool is_constant;
-    uint32_t position, writes;
+    uint32_t position, steps;
   };
   std::vector<Written> written;
   std::shared_ptr<const Backward> backward;  // null: no result requires gradients

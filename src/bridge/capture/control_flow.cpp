@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "bridge/capture/autograd_state.h"
 #include "bridge/capture/sym_node.h"
 
 namespace cresset::bridge {
@@ -127,6 +128,7 @@ std::string print_with_calls(const graph::Graph& graph, const std::vector<DataDe
 struct Capture::Recording {
   size_t nodes, calls, storages;
   std::vector<std::pair<ValueId, uint32_t>> contents;  // of storages: value, version
+  std::vector<uint32_t> counters;                      // of storages: version_of the caller's tensor
   struct Known {
     at::Tensor tensor;
     ValueId value;
@@ -150,7 +152,10 @@ void Capture::begin_part() {
   recording->nodes = graph_->order.size();
   recording->calls = data_calls_.size();
   recording->storages = storages_.size();
-  for (const Storage& storage : storages_) recording->contents.emplace_back(storage.value, storage.version);
+  for (const Storage& storage : storages_) {
+    recording->contents.emplace_back(storage.value, storage.version);
+    recording->counters.push_back(storage.real.defined() ? version_of(storage.real) : 0);
+  }
   recordings_.push_back(std::move(recording));
 }
 
@@ -160,12 +165,15 @@ void Capture::restore(Recording& recording) {
   data_calls_.erase(data_calls_.begin() + static_cast<long>(recording.calls), data_calls_.end());
   for (size_t i = 0; i < storages_.size(); ++i) {
     Storage& storage = storages_[i];
+    if (storage.real.defined() && !storage.real.is_inference()) {
+      c10::VariableVersion counter = storage.real.unsafeGetTensorImpl()->version_counter();
+      counter.set_version(i < recording.storages ? recording.counters[i] : storage.first_version);
+    }
     if (i < recording.storages) {
-      if (storage.version != recording.contents[i].second) storage.unseen = 0;
       std::tie(storage.value, storage.version) = recording.contents[i];
     } else if (storage.home == OutputSpec::Kind::Constant && storage.version != 0) {  // met in the subgraph
       storage.value = graph_->constants[storage.position];
-      storage.version = storage.unseen = 0;
+      storage.version = 0;
     }
   }
   for (Recording::Known& known : recording.tensors) {
@@ -287,6 +295,7 @@ std::vector<at::Tensor> Capture::add_control_flow(DataDependentCall call, size_t
     Storage& storage = storages_[gives.writes[i - results].first];
     storage.value = made;
     ++storage.version;
+    if (storage.real.defined() && !storage.real.is_inference()) storage.real.unsafeGetTensorImpl()->bump_version();
     written_.push_back(gives.writes[i - results].first);
   }
   for (GraphPart& part : call.parts) part.writes.clear();

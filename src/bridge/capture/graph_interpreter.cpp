@@ -69,12 +69,47 @@ torch::jit::Stack call_by_aten(const graph::Node& node, const std::function<at::
   return stack;
 }
 
+// Whether the tensor is a batch, or belongs to a level of torch.func.
+static bool is_wrapper(const at::Tensor& tensor) {
+  using c10::DispatchKey;
+  constexpr c10::DispatchKeySet kWrappers(
+      {DispatchKey::Batched, DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper});
+  return tensor.key_set().has_any(kWrappers);
+}
+
+// A write to a part of a tensor as eager mode does it, through a view: autograd differentiates that for every dtype and
+// every layout. Undefined: the operator is none, or no gradient is wanted.
+static at::Tensor written_part(graph::OpId op, const torch::jit::Stack& given) {
+  static const std::pair<graph::OpId, graph::OpId> kViews[] = {
+      {graph::op_id("aten::slice_scatter"), graph::op_id("aten::slice.Tensor")},
+      {graph::op_id("aten::select_scatter"), graph::op_id("aten::select.int")},
+      {graph::op_id("aten::diagonal_scatter"), graph::op_id("aten::diagonal")},
+      {graph::op_id("aten::as_strided_scatter"), graph::op_id("aten::as_strided")}};
+  const auto found =
+      std::find_if(std::begin(kViews), std::end(kViews), [&](const auto& pair) { return pair.first == op; });
+  if (found == std::end(kViews)) return {};
+  const at::Tensor self = given.at(0).toTensor(), written = given.at(1).toTensor();
+  if ((!self.requires_grad() && !written.requires_grad()) || is_wrapper(self) || is_wrapper(written)) return {};
+  const at::Tensor whole = self.clone(at::MemoryFormat::Preserve);
+  torch::jit::Stack stack{whole};
+  stack.insert(stack.end(), given.begin() + 2, given.end());
+  const c10::OperatorHandle view = *find_operator(found->second);
+  // The clone begins where its storage does.
+  if (const auto offset = storage_offset_argument(view.schema()); offset && stack.at(*offset).isInt())
+    stack[*offset] = stack[*offset].toInt() - self.storage_offset();
+  view.callBoxed(stack);
+  stack.at(0).toTensor().copy_(written);
+  return whole;
+}
+
 std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node& node,
                                     const std::function<at::Tensor(graph::ValueId)>& value, const IntegerOf& integer) {
   const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
   CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
   torch::jit::Stack stack = arguments_of(*handle, node, value, integer);
   std::vector<at::Tensor> results(node.results.size());
+  if (const at::Tensor whole = written_part(node.op, stack); whole.defined())
+    return {fitted(whole, graph.type(node.results[0]), integer)};
   if (attends_to_nothing(node, stack)) {
     for (size_t i = 0; i < results.size(); ++i) {
       const graph::TensorType& type = graph.type(node.results[i]);
@@ -125,14 +160,6 @@ int64_t Interpreter::integer(sym::ExprId e) const {
 
 std::vector<int64_t> Interpreter::integers(const std::vector<sym::ExprId>& es) const {
   return bridge::integers(es, [&](sym::ExprId e) { return integer(e); });
-}
-
-// Whether the tensor is a batch, or belongs to a level of torch.func.
-static bool is_wrapper(const at::Tensor& tensor) {
-  using c10::DispatchKey;
-  constexpr c10::DispatchKeySet kWrappers(
-      {DispatchKey::Batched, DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper});
-  return tensor.key_set().has_any(kWrappers);
 }
 
 at::Tensor write_by_positions(const graph::Graph& graph, const graph::Node& node,

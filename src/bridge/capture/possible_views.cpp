@@ -160,6 +160,31 @@ static at::Tensor seen_through(const ViewChain* chain, const at::Tensor& base,
   }
 }
 
+namespace {
+
+struct NotPinned {};
+
+// A view of the copy as eager mode makes it, of `base`, which lies where the copy's source does. Throws NotPinned, and
+// what ATen throws.
+at::Tensor replayed(const ViewChain& link, const at::Tensor& base, const std::function<int64_t(sym::ExprId)>& integer) {
+  static const graph::OpId as_strided = graph::op_id("aten::as_strided");
+  const at::Tensor parent = link.parent != nullptr ? replayed(*link.parent, base, integer) : base;
+  const std::optional<c10::OperatorHandle> op = find_operator(link.op);
+  // A view by as_strided counts in the whole storage, of which the copy is a part.
+  if (link.op == as_strided || !op || link.type.dtype != link.parent_type.dtype) throw NotPinned{};
+  const auto& arguments = op->schema().arguments();
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    stack.push_back(i < link.args.size()
+                        ? to_torch(
+                              link.args[i], arg_type(arguments[i]), [&](graph::ValueId) { return parent; }, integer)
+                        : *arguments[i].default_value());
+  op->callBoxed(stack);
+  return stack.at(0).toTensor();
+}
+
+}  // namespace
+
 // A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
 // a program for these sizes alone. nullopt: it is a copy.
 std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {

@@ -282,8 +282,9 @@ void TraceTensor::settle(const at::Tensor& real) {
 }
 
 void TraceTensor::take_history(const at::Tensor& of) {
+  if (is_inference()) return;  // it has neither a history nor a version counter
   const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(this));
-  if (!is_inference()) set_version_counter(of.unsafeGetTensorImpl()->version_counter());
+  set_version_counter(of.unsafeGetTensorImpl()->version_counter());
   std::unique_ptr<c10::AutogradMetaInterface> meta;
   if (const auto* view = torch::autograd::impl::get_view_autograd_meta(of)) {
     const torch::autograd::ViewInfo& known = view->get_backward_view();

@@ -179,8 +179,8 @@ bool CaptureCall::batch_norm_in_training() {
   const at::Tensor mean = stand_in(kMean), variance = stand_in(kVariance);
   for (const at::Tensor& written : {mean, variance}) require_writable(*TraceTensor::from(written));
   const std::vector<ValueId> results = capture_.call(functional, arguments(count_));
-  capture_.write_unseen(*TraceTensor::from(mean), fit(results[3], *TraceTensor::from(mean)));
-  capture_.write_unseen(*TraceTensor::from(variance), fit(results[4], *TraceTensor::from(variance)));
+  capture_.write(*TraceTensor::from(mean), fit(results[3], *TraceTensor::from(mean)));
+  capture_.write(*TraceTensor::from(variance), fit(results[4], *TraceTensor::from(variance)));
   std::vector<at::Tensor> tensors;
   for (size_t i = 0; i < 3; ++i) tensors.push_back(capture_.make_result(results[i]));
   finish(wrap(tensors));

@@ -89,9 +89,15 @@ sym::ExprId CaptureCall::slice_offset(const TraceTensor& parent, const std::vect
 sym::ExprId CaptureCall::diagonal_offset(const TraceTensor& parent, const std::vector<Arg>& args) {
   sym::ExprPool& pool = capture_.env().pool();
   const sym::ExprId offset = std::get<sym::ExprId>(args[1]);
-  if (!negative(offset))
-    return pool.add(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[3])]));
-  return pool.sub(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[2])]));
+  const bool below = negative(offset);
+  const size_t d = dim(parent, below ? args[2] : args[3]);
+  const sym::ExprId distance = below ? pool.neg(offset) : offset;
+  // ATen leaves the offset of a diagonal without elements as it is.
+  const auto why = [] { return current_reason(); };
+  if (!pool.is_const(distance, 0) &&
+      capture_.env().evaluate(pool.le(parent.type().sizes[d], distance), why).value_or(false))
+    return parent.offset();
+  return pool.add(parent.offset(), pool.mul(distance, parent.type().strides[d]));
 }
 
 // Eager mode refuses to split lazily conjugated or negated numbers into their parts.

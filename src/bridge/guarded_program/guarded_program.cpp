@@ -31,6 +31,15 @@ const c10::StorageImpl* memory_of(const at::Tensor& t) {
   return t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr;
 }
 
+// Of a view whose base was written in ways that autograd forbids, autograd refuses to say it. Such a view is no leaf.
+bool is_known_leaf(const at::Tensor& t) {
+  try {
+    return t.is_leaf();
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
 TensorGuard guard_for(const at::Tensor& t, std::string name) {
   TensorGuard guard;
   guard.name = std::move(name);
@@ -151,7 +160,7 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
     for (size_t j = 0; j < i && guard.same_as < 0; ++j)
       if (inputs[j].is_same(inputs[i])) guard.same_as = static_cast<int32_t>(j);
     guard.requires_grad = inputs[i].requires_grad();
-    if (*guard.requires_grad) guard.is_leaf = inputs[i].is_leaf();
+    if (*guard.requires_grad) guard.is_leaf = is_known_leaf(inputs[i]);
     tensor_guards_.push_back(std::move(guard));
   }
   for (size_t i = 0; i < captured_.constants.size(); ++i) {
@@ -308,7 +317,7 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   if (t.scalar_type() != guard.dtype) return miss("expected dtype ", guard.dtype, ", got ", t.scalar_type());
   if (guard.requires_grad && t.requires_grad() != *guard.requires_grad)
     return miss("expected requires_grad=", *guard.requires_grad);
-  if (guard.is_leaf && t.is_leaf() != *guard.is_leaf) return miss("expected is_leaf=", *guard.is_leaf);
+  if (guard.is_leaf && is_known_leaf(t) != *guard.is_leaf) return miss("expected is_leaf=", *guard.is_leaf);
   if (guard.rebased && !may_rebase(t)) return miss("it is written, which autograd does not allow");
   if (!sizes_match(guard, t))
     return miss_of(GuardKind::Size, "expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
@@ -503,20 +512,23 @@ c10::SmallVector<int64_t, 16> Entry::program_symbols(const int64_t* symbols) con
   return out;
 }
 
-// Adds the versions which eager mode would count: the program writes a tensor only once, the user's program repeatedly.
+// The program writes a tensor once; eager mode counts each write, and each change of a view's geometry in place.
 void Entry::count_writes(c10::ArrayRef<at::Tensor> inputs) const {
   for (const Captured::Written& written : captured_.written) {
     const at::Tensor& t = (written.is_constant ? captured_.constants : inputs)[written.position];
-    for (uint32_t i = 1; i < written.writes && !t.is_inference(); ++i) t.unsafeGetTensorImpl()->bump_version();
+    for (uint32_t i = 0; i < written.steps && !t.is_inference(); ++i) t.unsafeGetTensorImpl()->bump_version();
   }
 }
 
 std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
   check_assumptions(symbols);
-  std::vector<at::Tensor> results;
+  std::vector<at::Tensor> results, before;
   {
-    std::optional<at::AutoDispatchBelowADInplaceOrView> below;  // gradients_ does the recording for the call
-    if (gradients_ != nullptr) below.emplace();
+    std::optional<at::AutoDispatchBelowADInplaceOrView> below;  // what is recorded of the call is said by gradients_
+    if (gradients_ != nullptr) {
+      below.emplace();
+      before = gradients_->before_writes(inputs);
+    }
     if (frozen_ != nullptr) frozen_->refresh();
     results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols(symbols));
   }
@@ -524,7 +536,8 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
   const auto strides = visible_ != nullptr ? visible_->find(inputs, symbols) : nullptr;
   std::vector<at::Tensor> out =
       outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr, strides.get());
-  if (gradients_ != nullptr) gradients_->attach(inputs, results, outputs_, out, symbols);
+  if (gradients_ != nullptr) gradients_->attach(inputs, results, outputs_, out, symbols, before);
+  outputs_.set_versions(out);
   return out;
 }
 
@@ -557,7 +570,10 @@ std::vector<at::Tensor> Entry::run_releasing(std::span<at::Tensor> inputs, int64
   if (frozen_ != nullptr) frozen_->refresh();
   if (!captured_.written.empty()) count_writes(given);
   std::vector<at::Tensor> results = executor_->run_releasing(std::move(given), program_symbols(symbols));
-  return outputs_.make({inputs.data(), inputs.size()}, captured_.constants, results, symbols, false, strides.get());
+  std::vector<at::Tensor> out =
+      outputs_.make({inputs.data(), inputs.size()}, captured_.constants, results, symbols, false, strides.get());
+  outputs_.set_versions(out);
+  return out;
 }
 
 const driver::Stats& Entry::backward_stats() const { return gradients_->stats(); }

@@ -19,10 +19,11 @@ std::unordered_set<CompiledFunction*>& live_functions() {
 // For each object which may be dead: the number of references from compiled functions.
 using Counts = std::unordered_map<PyObject*, Py_ssize_t>;
 
-// Classes and modules live for the whole process. Plain tensors belong to the program.
+// Classes and modules live for the whole process. Plain tensors belong to the program. Guards on the contents of a set
+// keep a frozen copy that nobody else holds.
 bool may_be_gone(PyObject* object) {
   return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !PyType_Check(object) && !PyModule_Check(object) &&
-         !is_plain_tensor(object) && !is_enum_member(object);
+         !PyFrozenSet_CheckExact(object) && !is_plain_tensor(object) && !is_enum_member(object);
 }
 
 int add_candidate(PyObject* object, void* counts) {

@@ -213,6 +213,12 @@ static bool is_getattribute(PyObject* owner, PyObject* function) {
   return PyFunction_Check(function) && _PyType_Lookup(Py_TYPE(owner), name) == function;
 }
 
+// Whether the value may come from a __get__ written in Python. A guard on an object that it created would hold an
+// object that nobody else has.
+static bool is_given_by_python(PyObject* found, PyObject* value) {
+  return found != nullptr && value != found && is_heap_type(Py_TYPE(found)) && is_heap_type(Py_TYPE(value));
+}
+
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
   if (is_text(owner)) return;
@@ -256,7 +262,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
         return read_computed(owner, read.name, read.found, read.value);
       read_class((PyTypeObject*)owner, read.name);
       learn(read.found);
-      learn(read.value);
+      if (!is_given_by_python(read.found, read.value) || !is_young(read.value)) learn(read.value);
       return;
     case CRESSET_AT_SUPER:
       learn(read.found);
@@ -482,7 +488,12 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
     PyObject* const own = PyDict_GetItemWithError(PyModule_GetDict(owner), name);
     return read_key(PyModule_GetDict(owner), name, own), own != value ? learn(value) : void();
   }
-  if (PyType_Check(owner)) return read_class((PyTypeObject*)owner, name), learn(value);
+  if (PyType_Check(owner)) {
+    read_class((PyTypeObject*)owner, name);
+    if (value == nullptr || (is_given_by_python(_PyType_Lookup((PyTypeObject*)owner, name), value) && is_young(value)))
+      return;
+    return learn(value);
+  }
   PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
   if (found != nullptr && Py_TYPE(found) == &PyGetSetDescr_Type) return read_computed(owner, name, found, value);
   if (argument_tensors_.count(owner) != 0) return may_be_hidden(found) ? read_of_tensor(owner, name) : void();
