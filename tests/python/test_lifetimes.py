@@ -291,8 +291,10 @@ def test_entries_do_not_hold_what_descriptors_make():
         rate = MakesAtEachRead()
         names = frozenset({"a", "b"})
 
+    name = "rate"
+
     def f(x):
-        known = isinstance(Model.rate, MadeByDescriptor) and isinstance(getattr(Model, "rate"), MadeByDescriptor)
+        known = isinstance(Model.rate, MadeByDescriptor) and isinstance(getattr(Model, name), MadeByDescriptor)
         return x + len(Model.names) if known and "a" in Model.names else x
 
     g = cresset.compile(f)

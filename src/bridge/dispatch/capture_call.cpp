@@ -222,15 +222,15 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
          (format.isNone() || format.toMemoryFormat() == at::MemoryFormat::Preserve);
 }
 
-// The results are values of their own, as long as nobody can see that they share the caller's memory.
+// The result is a value of its own, as long as nobody can see that it shares the caller's memory. Parts of a tensor
+// (aten::unsafe_split) keep the gaps of their strides, which a value of its own has not.
 void CaptureCall::hidden_view_of_callers(const TraceTensor& source) {
-  const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
-  std::vector<at::Tensor> tensors;
-  for (const ValueId v : results) {
-    tensors.push_back(capture_.make_result(v));
-    capture_.note_hidden_alias(source, *TraceTensor::from(tensors.back()));
-  }
-  finish(wrap(tensors));
+  if (!gives_one_tensor())
+    abort_capture(BreakKind::AliasedWrite,
+                  entry_.name + " of a caller's tensor with a history, whose parts share memory");
+  at::Tensor result = capture_.make_result(capture_.call(entry_.functional, arguments(count_))[0]);
+  capture_.note_hidden_alias(source, *TraceTensor::from(result));
+  finish_with(std::move(result));
 }
 
 void CaptureCall::functional() {
