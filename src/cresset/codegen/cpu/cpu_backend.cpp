@@ -79,8 +79,8 @@ void CpuBackend::need_workers(size_t count) {
   if (machine_->compilers.size() < count) machine_->compilers.resize(count);
 }
 
-std::string CpuBackend::make_image(const loop::Kernel& kernel, const Plan& plan, const std::string& entry,
-                                   size_t worker) {
+Result<std::string> CpuBackend::make_image(const loop::Kernel& kernel, const Plan& plan, const std::string& entry,
+                                           size_t worker) {
   if (machine_->compilers[worker] == nullptr)
     machine_->compilers[worker] = std::make_unique<ObjectCompiler>(machine_->target);
   ObjectCompiler& compiler = *machine_->compilers[worker];

@@ -1,13 +1,14 @@
 // Loads and stores: contiguous, uniform, strided, gathered; conversions between memory and register types.
 #pragma once
 
-#include "codegen/cpu/emit_index.h"
+#include "codegen/common/emit_index.h"
+#include "codegen/cpu/cpu_state.h"
 
 namespace cresset::codegen::cpu {
 
 class MemoryEmitter {
  public:
-  MemoryEmitter(EmitState& state, IndexEmitter& index) : s_(state), index_(index) {}
+  MemoryEmitter(CpuState& state, IndexEmitter& index) : s_(state), index_(index) {}
 
   llvm::Value* load(const loop::Scalar& scalar, const IndexForm& form);
   void store(const loop::Store& store, const IndexForm& form);
@@ -36,7 +37,7 @@ class MemoryEmitter {
   llvm::Value* run_load(const Lanes& lanes, const IndexEmitter::Run& run, const IndexForm& form);
   llvm::Value* uniform_load(llvm::Type* type, llvm::Value* pointer, llvm::Value* condition, llvm::Align align);
 
-  EmitState& s_;
+  CpuState& s_;
   IndexEmitter& index_;
 };
 

@@ -1,8 +1,8 @@
-#include "codegen/cpu/emit_reduce.h"
+#include "codegen/common/emit_reduce.h"
 
 #include <limits>
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 using llvm::Value;
 using loop::Combine;
@@ -62,7 +62,7 @@ Accumulator ReduceEmitter::start(ScalarId id, int lanes) {
     out.index = slot(indices);
     s_.ir.CreateStore(llvm::ConstantInt::get(indices, kNoIndex), out.index);
   }
-  for (int level = 0; wants_runs(s_.kernel, id) && level < s_.schedule.sum_levels; ++level) {
+  for (int level = 0; wants_runs(s_.kernel, id) && level < s_.sum_levels; ++level) {
     out.totals.push_back(slot(type));
     s_.ir.CreateStore(identity(reduce, type), out.totals.back());
   }
@@ -128,8 +128,8 @@ void ReduceEmitter::fold(const Accumulator& acc, Value* position) {
   }
   // In a single loop a lane's positions grow, so ties keep the earlier index. A value which does not beat the identity
   // gets no index. If no value beats it, the first position is the answer.
-  const bool in_order = s_.schedule.loops.size() == s_.schedule.first_inner() + 1;
-  // Masked lanes keep the old value.
+  const bool in_order = s_.plan.loops.size() == s_.plan.first_inner() + 1;
+  // Masked lanes get the identity where this is exact and cheap, else they keep the old value.
   Pair folded = combine(reduce, old, next, in_order ? Ties::ComeLater : Ties::GoToTheFirst);
   if (s_.mask != nullptr) {
     folded.value = s_.ir.CreateSelect(s_.mask, folded.value, old.value);
@@ -194,13 +194,13 @@ ReduceEmitter::Pair ReduceEmitter::first_of_the_best(const Scalar& reduce, Pair 
   return {best, s_.ir.CreateIntMinReduce(index, /*IsSigned=*/true)};
 }
 
-Value* ReduceEmitter::result(const Scalar& reduce, Pair v) {
-  if (!is_arg(reduce.combine)) return v.value;
+Value* ReduceEmitter::result(ScalarId id, Pair v) {
+  if (!is_arg(s_.scalar(id).combine)) return v.value;
   Value* none = s_.ir.CreateICmpEQ(v.index, s_.constant_int_like(v.index, kNoIndex));
   return s_.ir.CreateSelect(none, s_.constant_int_like(v.index, 0), v.index);
 }
 
-Value* ReduceEmitter::across_lanes(const std::vector<Accumulator>& parts) {
+ReduceEmitter::Pair ReduceEmitter::across_lanes(const std::vector<Accumulator>& parts) {
   const Scalar& reduce = s_.scalar(parts[0].reduce);
   Pair all = read(parts[0]);  // the widest comes first
   int lanes = parts[0].lanes;
@@ -208,11 +208,24 @@ Value* ReduceEmitter::across_lanes(const std::vector<Accumulator>& parts) {
     for (; lanes > parts[i].lanes; lanes /= 2) all = halve(reduce, all);
     all = combine(reduce, all, read(parts[i]));
   }
-  if (is_arg(reduce.combine) && lanes > 1) return result(reduce, first_of_the_best(reduce, all));
+  if (is_arg(reduce.combine) && lanes > 1) return first_of_the_best(reduce, all);
   for (; lanes > 1; lanes /= 2) all = halve(reduce, all);
-  return result(reduce, all);
+  return all;
 }
 
-Value* ReduceEmitter::in_lanes(const Accumulator& acc) { return result(s_.scalar(acc.reduce), read(acc)); }
+ReduceEmitter::Pair ReduceEmitter::identity(ScalarId id, int lanes) {
+  const Scalar& reduce = s_.scalar(id);
+  Pair out{identity(reduce, s_.widened(s_.register_type(operand_dtype(reduce)), lanes)), nullptr};
+  if (is_arg(reduce.combine)) out.index = llvm::ConstantInt::get(s_.widened(s_.ir.getInt64Ty(), lanes), kNoIndex);
+  return out;
+}
 
-}  // namespace cresset::codegen::cpu
+void ReduceEmitter::put(const Accumulator& acc, Pair v) {
+  Pair old{s_.ir.CreateLoad(acc.value->getAllocatedType(), acc.value), nullptr};
+  if (acc.index != nullptr) old.index = s_.ir.CreateLoad(acc.index->getAllocatedType(), acc.index);
+  const Pair all = combine(s_.scalar(acc.reduce), old, v);
+  s_.ir.CreateStore(all.value, acc.value);
+  if (acc.index != nullptr) s_.ir.CreateStore(all.index, acc.index);
+}
+
+}  // namespace cresset::codegen

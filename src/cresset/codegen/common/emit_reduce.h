@@ -1,9 +1,9 @@
 // Accumulators of reductions, across lanes, loops and levels.
 #pragma once
 
-#include "codegen/cpu/emit_scalar.h"
+#include "codegen/common/emit_scalar.h"
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 // The running value of a reduction for a number of lanes. It is kept in stack slots, which mem2reg removes.
 struct Accumulator {
@@ -26,25 +26,29 @@ class ReduceEmitter {
   void end_run(const Accumulator& accumulator, size_t level);  // 0: of values, 1: of totals
   static bool wants_runs(const loop::Kernel& kernel, ScalarId reduce);
 
-  // The result over all lanes of the accumulators of a reduction (with different numbers of lanes).
-  llvm::Value* across_lanes(const std::vector<Accumulator>& parts);
-  // The result in each lane.
-  llvm::Value* in_lanes(const Accumulator& accumulator);
-
-  llvm::AllocaInst* slot(llvm::Type* type);  // on the stack, until mem2reg
-
- private:
+  // A running value on its way to the result: ArgMax and ArgMin have an index beside it.
   struct Pair {
     llvm::Value* value;
     llvm::Value* index;
   };
+  // The result over all lanes of the accumulators of a reduction (with different numbers of lanes).
+  Pair across_lanes(const std::vector<Accumulator>& parts);
+  // The result in each lane.
+  Pair in_lanes(const Accumulator& accumulator) { return read(accumulator); }
+  llvm::Value* result(ScalarId reduce, Pair v);
   enum class Ties { GoToTheFirst, ComeLater };  // ComeLater: b's indices are known to be greater
-  Pair read(const Accumulator& accumulator);
   Pair combine(const loop::Scalar& reduce, Pair a, Pair b, Ties ties = Ties::GoToTheFirst);
+  Pair identity(ScalarId reduce, int lanes);
+  // Folds in what other threads have made; values have the accumulator's lanes.
+  void put(const Accumulator& accumulator, Pair v);
+
+  llvm::AllocaInst* slot(llvm::Type* type);  // on the stack, until mem2reg
+
+ private:
+  Pair read(const Accumulator& accumulator);
   Pair halve(const loop::Scalar& reduce, Pair v);
   llvm::Value* beats(const loop::Scalar& reduce, Pair a, Pair b, Ties ties);
   Pair first_of_the_best(const loop::Scalar& reduce, Pair v);
-  llvm::Value* result(const loop::Scalar& reduce, Pair v);
   llvm::Constant* identity(const loop::Scalar& reduce, llvm::Type* type);
   DType operand_dtype(const loop::Scalar& reduce) const { return s_.scalar(reduce.a).dtype; }
 
@@ -52,4 +56,4 @@ class ReduceEmitter {
   ScalarEmitter& scalars_;
 };
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen
