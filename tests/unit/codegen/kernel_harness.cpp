@@ -1,5 +1,6 @@
 #include "kernel_harness.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -133,6 +134,8 @@ void fill(KernelBuilder& k, uint32_t seed, bool specials) {
 }
 
 void run_on_cpu(KernelBuilder& k, const std::vector<int64_t>& symbols, const Visit& visit) {
+  const auto updates = [](const loop::Store& s) { return s.combine.has_value(); };  // no CPU code
+  if (std::any_of(k.kernel.stores.begin(), k.kernel.stores.end(), updates)) return;
   for (int bits : kVectorBits) {
     CpuOptions options;
     options.vector_bits = bits;

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "loop/scalar_eval.h"
+
 namespace cresset::codegen {
 
 using llvm::CmpInst;
@@ -16,6 +18,7 @@ Value* ScalarEmitter::emit(ScalarId id) {
   if (scalar.op == Op::Const) return constant(scalar);
   if (scalar.op == Op::Size) return machine_.size(form);
   if (scalar.op == Op::Load) return machine_.load(scalar, form);
+  if (scalar.op == Op::Philox) return philox(scalar);
   if (Value* known = against_bound(scalar)) return known;
   Value* operands[3] = {};
   const ScalarId ids[3] = {scalar.a, scalar.b, scalar.c};
@@ -49,6 +52,64 @@ Value* ScalarEmitter::against_bound(const loop::Scalar& scalar) {
     return swapped ? comparison(scalar.op, DType::I32, apart, lane) : comparison(scalar.op, DType::I32, lane, apart);
   }
   return nullptr;
+}
+
+// The four words of a block, as i32. Operands are i64, all plain or all vectors of one length.
+std::array<Value*, 4> ScalarEmitter::philox_words(Value* seed, Value* stream, Value* counter) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  llvm::Type* narrow = counter->getType()->getWithNewType(ir.getInt32Ty());
+  const auto low = [&](Value* v) { return ir.CreateTrunc(v, narrow); };
+  const auto high = [&](Value* v) { return low(ir.CreateLShr(v, s_.constant_int_like(v, 32))); };
+  std::array<Value*, 4> words{low(counter), high(counter), low(stream), high(stream)};
+  Value* keys[] = {low(seed), high(seed)};
+  for (int round = 0; round < 10; ++round) {
+    Value* products[2];
+    for (size_t i = 0; i < 2; ++i) {
+      Value* wide = ir.CreateZExt(words[2 * i], counter->getType());
+      products[i] = ir.CreateMul(wide, s_.constant_int_like(wide, loop::kPhiloxMultipliers[i]), "", /*HasNUW=*/true);
+    }
+    words = {ir.CreateXor(ir.CreateXor(high(products[1]), words[1]), keys[0]), low(products[1]),
+             ir.CreateXor(ir.CreateXor(high(products[0]), words[3]), keys[1]), low(products[0])};
+    for (size_t i = 0; i < 2; ++i)
+      keys[i] = ir.CreateAdd(keys[i], s_.constant_int_like(keys[i], static_cast<int32_t>(loop::kPhiloxKeySteps[i])));
+  }
+  return words;
+}
+
+// Lanes at neighbouring positions that start a block share a block for each four lanes.
+Value* ScalarEmitter::philox(const loop::Scalar& scalar) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  Value *seed = s_.value(scalar.a), *stream = s_.value(scalar.b), *position = s_.value(scalar.c);
+  const auto each = [&]() -> Value* {
+    const bool vector = EmitState::is_vector(seed) || EmitState::is_vector(stream) || EmitState::is_vector(position);
+    const auto spread = [&](Value* v) { return vector ? s_.splat(v) : v; };
+    Value* at = spread(position);
+    const auto words = philox_words(spread(seed), spread(stream), ir.CreateLShr(at, s_.constant_int_like(at, 2)));
+    Value* which = ir.CreateAnd(at, s_.constant_int_like(at, 3));
+    Value* out = words[3];
+    for (int i = 3; i-- > 0;)
+      out = ir.CreateSelect(ir.CreateICmpEQ(which, s_.constant_int_like(which, i)), words[static_cast<size_t>(i)], out);
+    return ir.CreateZExt(out, at->getType());
+  };
+  const bool together = EmitState::is_vector(position) && s_.lanes % 4 == 0 && !EmitState::is_vector(seed) &&
+                        !EmitState::is_vector(stream);
+  if (!together) return each();
+  Value* first = ir.CreateExtractElement(position, uint64_t{0});
+  Value* lane = ir.CreateIntCast(s_.iota(), position->getType(), /*isSigned=*/true);
+  Value* neighbours = ir.CreateAndReduce(ir.CreateICmpEQ(position, ir.CreateAdd(s_.splat(first), lane)));
+  Value* starts = ir.CreateICmpEQ(ir.CreateAnd(first, s_.i64(3)), s_.i64(0));
+  return index_.where(ir.CreateAnd(neighbours, starts), [&] { return philox_blocks(seed, stream, first); }, each);
+}
+
+Value* ScalarEmitter::philox_blocks(Value* seed, Value* stream, Value* first) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  Value* out = llvm::PoisonValue::get(s_.widened(ir.getInt64Ty(), s_.lanes));
+  for (int lane = 0; lane < s_.lanes; lane += 4) {
+    const auto words = philox_words(seed, stream, ir.CreateLShr(ir.CreateAdd(first, s_.i64(lane)), 2));
+    for (uint64_t i = 0; i < 4; ++i)
+      out = ir.CreateInsertElement(out, ir.CreateZExt(words[i], ir.getInt64Ty()), static_cast<uint64_t>(lane) + i);
+  }
+  return out;
 }
 
 Value* ScalarEmitter::constant(const loop::Scalar& scalar) {

@@ -1,6 +1,8 @@
 // Emits a scalar operator, over plain values or over lanes.
 #pragma once
 
+#include <array>
+
 #include "codegen/common/emit_index.h"
 
 namespace cresset::codegen {
@@ -30,6 +32,9 @@ class ScalarEmitter {
 
  private:
   llvm::Value* against_bound(const loop::Scalar& scalar);
+  llvm::Value* philox(const loop::Scalar& scalar);
+  llvm::Value* philox_blocks(llvm::Value* seed, llvm::Value* stream, llvm::Value* first);
+  std::array<llvm::Value*, 4> philox_words(llvm::Value* seed, llvm::Value* stream, llvm::Value* counter);
   llvm::Value* constant(const loop::Scalar& scalar);
   llvm::Value* cast(DType from, DType to, llvm::Value* v);
   llvm::Value* bit_cast(DType from, DType to, llvm::Value* v);

@@ -24,7 +24,7 @@ uint16_t KernelPlan::loop_depth(size_t k) const {
 
 bool is_heavy(Op op) {
   return (op >= Op::Exp && op <= Op::Lgamma && op != Op::Sqrt && op != Op::Rsqrt) || op == Op::Pow || op == Op::Atan2 ||
-         op == Op::Hypot;
+         op == Op::Hypot || op == Op::Philox;
 }
 
 void Planner::collapse() {
@@ -53,10 +53,7 @@ void Planner::set_loops(const Loop& vector) {
 void Planner::find_live() {
   plan_.live.assign(count(), 0);
   auto mark = [&](ScalarId s) { plan_.live[s.index] = 1; };
-  for (const loop::Store& s : kernel_.stores) {
-    mark(s.value);
-    loop::for_each_bound_scalar(kernel_, s.address, mark);
-  }
+  for (const loop::Store& s : kernel_.stores) loop::for_each_stored(kernel_, s, mark);
   for (size_t i = count(); i-- > 0;)
     if (plan_.live[i]) loop::for_each_operand(kernel_, scalar(i), mark);
 }
@@ -109,6 +106,8 @@ void Planner::find_levels() {
   }
   for (size_t i = 0; i < kernel_.stores.size(); ++i) {
     uint16_t depth = plan_.depth[kernel_.stores[i].value.index];
+    if (const ScalarId condition = kernel_.stores[i].condition; condition.valid())
+      depth = std::max(depth, plan_.depth[condition.index]);
     bool vector = false;
     levels_of(space_.store[i], depth, vector);
     // A point store stays inside the inner loops even when nothing in it varies there: they may be empty.
@@ -126,8 +125,7 @@ std::vector<uint8_t> Planner::needed_in(uint16_t pass) {
   if (pass == plan_.analysis.stages) {
     for (size_t i = 0; i < kernel_.stores.size(); ++i) {
       if (plan_.store_in_row[i]) continue;
-      mark(kernel_.stores[i].value);
-      loop::for_each_bound_scalar(kernel_, kernel_.stores[i].address, mark);
+      loop::for_each_stored(kernel_, kernel_.stores[i], mark);
     }
   } else {
     for (size_t i = 0; i < count(); ++i)

@@ -25,7 +25,12 @@ class MemoryEmitter {
   llvm::Value* lane_mask(llvm::Value* extra);  // mask of the body combined with the load's mask; nullptr: all lanes
   llvm::Value* spread_mask(llvm::Value* mask, int step, int part);
   llvm::Value* strided_load(llvm::Type* type, llvm::Value* pointer, int step, llvm::Align align, llvm::Value* mask);
-  void strided_store(llvm::Value* value, llvm::Value* pointer, int step, llvm::Align align);
+  struct Masked {
+    llvm::Align align;
+    llvm::Value* mask;  // nullptr: all lanes
+  };
+  void strided_store(llvm::Value* value, llvm::Value* pointer, int step, Masked how);
+  void store_where(llvm::Value* condition, llvm::Value* value, llvm::Value* pointer, llvm::Align align);
   // The lanes of an access. `access` classifies their addresses from `offset` on, `step` elements apart.
   struct Lanes {
     llvm::Type* type;

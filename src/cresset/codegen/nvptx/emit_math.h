@@ -18,7 +18,7 @@ class GpuOps final : public MachineOps {
   // Whether math() knows the operator on this dtype.
   static bool knows(loop::Op op, DType dtype);
   // Transcendental functions, and nextafter.
-  static bool is_function(loop::Op op) { return is_heavy(op) || op == loop::Op::NextAfter; }
+  static bool is_function(loop::Op op) { return (is_heavy(op) && op != loop::Op::Philox) || op == loop::Op::NextAfter; }
 
  private:
   llvm::Value* by_lane(const std::vector<llvm::Value*>& operands,

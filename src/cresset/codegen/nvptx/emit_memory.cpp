@@ -95,6 +95,8 @@ Value* MemoryEmitter::round_to(DType narrow, Value* v) { return from_memory(narr
 
 namespace {
 
+llvm::Align element_align(DType dtype) { return llvm::Align(static_cast<uint64_t>(byte_size(dtype))); }
+
 Value* lane_of(llvm::IRBuilder<>& ir, Value* v, int lane) {
   return v == nullptr || !EmitState::is_vector(v) ? v : ir.CreateExtractElement(v, static_cast<uint64_t>(lane));
 }
@@ -116,6 +118,14 @@ Value* MemoryEmitter::lane_loads(const loop::Scalar& scalar, Value* offset, Valu
     out = s_.lanes == 1 ? v : s_.ir.CreateInsertElement(out, v, static_cast<uint64_t>(lane));
   }
   return from_memory(buffer.dtype, out);
+}
+
+Value* MemoryEmitter::raw_load(const loop::Scalar& scalar, const IndexForm& form) {
+  const loop::Buffer& buffer = s_.kernel.buffers[scalar.buffer.index];
+  Value* offset = nullptr;
+  index_.access(form, offset);
+  return read(s_.memory_type(buffer.dtype), element(scalar.buffer, offset),
+              static_cast<uint64_t>(byte_size(buffer.dtype)), buffer);
 }
 
 // A masked-out load must not touch memory; it reads zeros instead.
@@ -149,33 +159,73 @@ Value* MemoryEmitter::load(const loop::Scalar& scalar, const IndexForm& form) {
   return lane_loads(scalar, offset, mask);
 }
 
+void MemoryEmitter::when(Value* condition, const std::function<void()>& body) {
+  if (condition == nullptr) return body();
+  llvm::Function* function = s_.ir.GetInsertBlock()->getParent();
+  auto* inside = llvm::BasicBlock::Create(s_.ir.getContext(), "store", function);
+  auto* after = llvm::BasicBlock::Create(s_.ir.getContext(), "stored", function);
+  s_.ir.CreateCondBr(condition, inside, after);
+  s_.ir.SetInsertPoint(inside);
+  body();
+  s_.ir.CreateBr(after);
+  s_.ir.SetInsertPoint(after);
+}
+
 void MemoryEmitter::store(const loop::Store& store, const IndexForm& form, bool whole) {
-  const loop::Buffer& buffer = s_.kernel.buffers[store.buffer.index];
-  const auto bytes = static_cast<uint64_t>(byte_size(buffer.dtype));
   Value* offset = nullptr;
   const Access access = index_.access(form, offset);
-  Value* value = s_.value(store.value);
-  if (access == Access::Uniform && !EmitState::is_vector(value)) {
-    s_.ir.CreateAlignedStore(to_memory(buffer.dtype, value), element(store.buffer, offset), llvm::Align(bytes));
-    return;
-  }
-  value = to_memory(buffer.dtype, s_.splat(value));
-  if (s_.whole_accesses && whole && access == Access::Contiguous) {
-    const uint64_t all = bytes * static_cast<uint64_t>(s_.lanes);
-    if (bytes < 4)
-      value = s_.ir.CreateBitCast(
-          value, all >= 4 ? s_.widened(s_.ir.getInt32Ty(), static_cast<int>(all / 4)) : s_.ir.getInt16Ty());
-    s_.ir.CreateAlignedStore(value, element(store.buffer, offset), llvm::Align(all));
-    return;
-  }
-  for (int lane = 0; lane < s_.lanes; ++lane) {
-    Value* at = lane_of(s_.ir, offset, lane);
-    if (access == Access::Contiguous || access == Access::Strided) {
-      const int64_t step = access == Access::Contiguous ? 1 : index_.step(form);
-      at = s_.ir.CreateAdd(at, llvm::ConstantInt::get(at->getType(), static_cast<uint64_t>(step * lane), true));
+  Value* condition = store.condition.valid() ? s_.value(store.condition) : nullptr;
+  const bool varies = condition != nullptr && EmitState::is_vector(condition);
+  Target to{s_.kernel.buffers[store.buffer.index].dtype, store.buffer, access, offset, index_.step(form)};
+  // Conditions seldom hold in any lane: they guard the reports of indices.
+  when(varies ? s_.ir.CreateOrReduce(condition) : condition, [&] {
+    Value* value = s_.value(store.value);
+    if (store.combine) return update(store, to, value);
+    if (access == Access::Uniform && !EmitState::is_vector(value) && !varies) {
+      value = to_memory(to.dtype, value);
+      s_.ir.CreateAlignedStore(value, element(store.buffer, offset), element_align(to.dtype));
+      return;
     }
-    s_.ir.CreateAlignedStore(lane_of(s_.ir, value, lane), element(store.buffer, at), llvm::Align(bytes));
+    value = to_memory(to.dtype, s_.splat(value));
+    if (whole && !varies && s_.whole_accesses && access == Access::Contiguous) return whole_store(to, value);
+    for (int lane = 0; lane < s_.lanes; ++lane)
+      when(varies ? lane_of(s_.ir, condition, lane) : nullptr, [&] {
+        s_.ir.CreateAlignedStore(lane_of(s_.ir, value, lane), element(to.buffer, lane_offset(to, lane)),
+                                 element_align(to.dtype));
+      });
+  });
+}
+
+void MemoryEmitter::whole_store(const Target& to, Value* value) {
+  const auto bytes = static_cast<uint64_t>(byte_size(to.dtype));
+  const uint64_t all = bytes * static_cast<uint64_t>(s_.lanes);
+  if (bytes < 4) {
+    llvm::Type* words = all >= 4 ? s_.widened(s_.ir.getInt32Ty(), static_cast<int>(all / 4)) : s_.ir.getInt16Ty();
+    value = s_.ir.CreateBitCast(value, words);
   }
+  s_.ir.CreateAlignedStore(value, element(to.buffer, to.offset), llvm::Align(all));
+}
+
+Value* MemoryEmitter::lane_offset(const Target& to, int lane) {
+  Value* at = lane_of(s_.ir, to.offset, lane);
+  if (to.access != Access::Contiguous && to.access != Access::Strided) return at;
+  const int64_t step = to.access == Access::Contiguous ? 1 : to.step;
+  return s_.ir.CreateAdd(at, llvm::ConstantInt::get(at->getType(), static_cast<uint64_t>(step * lane), true));
+}
+
+// An atomic operation a lane; LLVM and the assembler use the form without a result.
+void MemoryEmitter::update(const loop::Store& store, const Target& to, Value* value) {
+  using Rmw = llvm::AtomicRMWInst;
+  const bool sum = store.combine == loop::Combine::Sum, greatest = store.combine == loop::Combine::Max;
+  const Rmw::BinOp op = sum ? (is_float(to.dtype) ? Rmw::FAdd : Rmw::Add) : greatest ? Rmw::Max : Rmw::Min;
+  Value* condition = store.condition.valid() ? s_.value(store.condition) : nullptr;
+  if (condition != nullptr && !EmitState::is_vector(condition)) condition = nullptr;  // the caller's branch
+  value = s_.splat(value);
+  for (int lane = 0; lane < s_.lanes; ++lane)
+    when(lane_of(s_.ir, condition, lane), [&] {
+      s_.ir.CreateAtomicRMW(op, element(to.buffer, lane_offset(to, lane)), lane_of(s_.ir, value, lane),
+                            element_align(to.dtype), llvm::AtomicOrdering::Monotonic);
+    });
 }
 
 }  // namespace cresset::codegen::nvptx

@@ -22,12 +22,19 @@ class MemoryEmitter {
  public:
   MemoryEmitter(GpuState& state, IndexEmitter& index) : s_(state), index_(index) {}
   llvm::Value* load(const loop::Scalar& scalar, const IndexForm& form);
+  // The element of a load as it lies in memory, and as a value.
+  llvm::Value* raw_load(const loop::Scalar& scalar, const IndexForm& form);
+  llvm::Value* from_memory(DType dtype, llvm::Value* v);
   void store(const loop::Store& store, const IndexForm& form, bool whole);
+  // Whether the machine updates elements of the dtype atomically.
+  static bool can_update(DType dtype, loop::Combine combine) {
+    const bool whole = dtype == DType::I32 || dtype == DType::I64;
+    return whole || (combine == loop::Combine::Sum && (dtype == DType::F32 || dtype == DType::F64));
+  }
   llvm::Value* round_to(DType narrow, llvm::Value* v);  // f32 -> f32 with the precision of f16/bf16
 
  private:
   using Access = IndexEmitter::Access;
-  llvm::Value* from_memory(DType dtype, llvm::Value* v);
   llvm::Value* to_memory(DType dtype, llvm::Value* v);
   llvm::Value* narrow_pairs(DType dtype, llvm::Value* f32);  // as i32, two values each
   llvm::Value* widened_bf16(llvm::Value* words);             // of i32, two values each
@@ -35,6 +42,17 @@ class MemoryEmitter {
   llvm::Value* whole_load(const loop::Buffer& buffer, llvm::Value* pointer);
   llvm::Value* lane_loads(const loop::Scalar& scalar, llvm::Value* offset, llvm::Value* mask);
   llvm::Value* element(loop::BufferId buffer, llvm::Value* offset);
+  struct Target {
+    DType dtype;
+    loop::BufferId buffer;
+    Access access;
+    llvm::Value* offset;
+    int step;
+  };
+  void whole_store(const Target& to, llvm::Value* value);
+  void update(const loop::Store& store, const Target& to, llvm::Value* value);
+  llvm::Value* lane_offset(const Target& to, int lane);
+  void when(llvm::Value* condition, const std::function<void()>& body);  // nullptr: always
 
   GpuState& s_;
   IndexEmitter& index_;
