@@ -137,6 +137,54 @@ TEST(GpuBench, Broadcasts) {
     }
 }
 
+TEST(GpuBench, Transposes) {
+  for (DType dtype : kDTypes)
+    for (const auto& [rows, cols] : {std::pair(512, 512), {4096, 4096}, {16384, 4000}}) {
+      Bench b{.name = "transpose", .dtype = dtype, .size = fmt::format("{}x{}", rows, cols)};
+      KernelBuilder& k = b.k;
+      const ExprId r = k.size(rows), c = k.size(cols), i = k.outer(r), j = k.outer(c);
+      const int64_t n = int64_t{rows} * cols;
+      const ScalarId x = k.load(k.input(dtype, n), k.pool.add(k.pool.mul(j, r), i));
+      k.store(k.output(dtype, n), k.pool.add(k.pool.mul(i, c), j), x);
+      b.run();
+    }
+}
+
+// All indices are 0: the time of the output, without reports.
+TEST(GpuBench, Embedding) {
+  for (DType dtype : kDTypes)
+    for (const auto& [tokens, width] : {std::pair(4096, 1024), {65536, 4096}}) {
+      Bench b{.name = "embedding", .dtype = dtype, .size = fmt::format("{}x{}", tokens, width)};
+      KernelBuilder& k = b.k;
+      const ExprId cols = k.size(width), i = k.outer(k.size(tokens)), j = k.outer(cols);
+      const auto index = k.input(DType::I64, tokens), table = k.input(dtype, int64_t{1000} * width);
+      const auto out = k.output(dtype, int64_t{tokens} * width), report = k.output(DType::I64, 1);
+      const auto row = k.b.checked_index(k.load(index, i), k.size(1000), report, 0);
+      const ScalarId x = k.b.load(table, k.pool.add(k.pool.mul(row.index, cols), j), row.mask);
+      k.store(out, k.pool.add(k.pool.mul(i, cols), j), x);
+      b.run();
+    }
+}
+
+TEST(GpuBench, Dropout) {
+  for (DType dtype : kDTypes)
+    for (int64_t n : {int64_t{1} << 20, int64_t{1} << 26}) {
+      Bench b{.name = "dropout", .dtype = dtype, .size = fmt::format("{}", n)};
+      KernelBuilder& k = b.k;
+      const ExprId i = k.outer(k.size(n));
+      const auto state = k.input(DType::I64, 2);
+      const ScalarId seed = k.load(state, k.pool.constant(0)), offset = k.load(state, k.pool.constant(1));
+      const ScalarId position = k.b.binary(Op::Add, offset, k.b.size(i));
+      const ScalarId bits = k.b.philox(seed, k.b.constant_int(DType::I64, 0), position);
+      const ScalarId uniform = k.b.binary(Op::Mul, k.b.cast(bits, DType::F32), k.b.constant(DType::F32, 0x1p-32));
+      const ScalarId x = k.load(k.input(dtype, n), i),
+                     keep = k.b.binary(Op::Lt, uniform, k.b.constant(DType::F32, 0.9));
+      const ScalarId scaled = k.b.binary(Op::Mul, x, k.b.constant(DType::F32, 1 / 0.9));
+      k.store(k.output(dtype, n), i, k.b.select(keep, scaled, k.b.constant(DType::F32, 0)));
+      b.run();
+    }
+}
+
 TEST(GpuBench, Softmax) {
   for (DType dtype : kDTypes)
     for (const auto& [rows, cols] : {std::pair(65536, 128), {16384, 1024}, {8192, 4096}, {512, 131072}}) {

@@ -99,6 +99,28 @@ void sum(KernelBuilder& k, int64_t rows, int64_t cols, DType dtype, bool of_colu
   k.store(k.output(dtype, 0), kept, k.b.reduce(Combine::Sum, k.load(k.input(dtype, 0), at)));
 }
 
+void transpose(KernelBuilder& k, int64_t rows, int64_t cols, DType dtype) {
+  const ExprId r = k.size(rows), c = k.size(cols), i = k.outer(r), j = k.outer(c);
+  const ScalarId x = k.load(k.input(dtype, 0), k.pool.add(k.pool.mul(j, r), i));
+  k.store(k.output(dtype, 0), k.pool.add(k.pool.mul(i, c), j), x);
+}
+
+TEST(NvptxLaunch, TransposesAreTiled) {
+  KernelBuilder f32, bf16, thin, huge;
+  transpose(f32, 100, 64, DType::F32);
+  transpose(bf16, 100, 65, DType::BF16);
+  transpose(thin, 3, 10000, DType::F32);
+  transpose(huge, int64_t{1} << 20, int64_t{1} << 20, DType::F32);
+  const Launch launch = Planned(f32).choose({4, 8});
+  EXPECT_EQ(launch.variant, Variant::Tiled);
+  EXPECT_EQ(launch.grid_x, 8u);  // squares of 32
+  EXPECT_EQ(launch.block_x, 32u);
+  EXPECT_EQ(launch.block_y, 8u);
+  EXPECT_EQ(Planned(bf16).choose({4, 8}).grid_x, 4u);  // squares of 64
+  EXPECT_NE(Planned(thin).choose({4, 8}).variant, Variant::Tiled);
+  EXPECT_EQ(Planned(huge).choose({4, 8}).variant, Variant::Narrow64);
+}
+
 TEST(NvptxLaunch, RowsAreKeptStreamedOrSplit) {
   KernelBuilder brief, middle, endless, few, columns;
   softmax(brief, 10000, 128, DType::F32);
@@ -179,7 +201,9 @@ void expect_assembles(KernelBuilder& k, const std::string& what) {
 
 TEST(NvptxAssembly, PointsAndRows) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F16, DType::F64}) {
-    KernelBuilder points, rows, columns, all;
+    KernelBuilder points, rows, columns, all, turned;
+    transpose(turned, 100, 64, dtype);
+    expect_assembles(turned, "transpose " + std::string(to_string(dtype)));
     add(points, 100, 64, dtype);
     expect_assembles(points, "add " + std::string(to_string(dtype)));
     sum(columns, 100, 64, dtype, true);
@@ -253,6 +277,27 @@ class NotingDevice final : public runtime::GpuDevice {
   runtime::DeviceProperties properties_;
 };
 
+TEST(NvptxAssembly, GathersUpdatesAndRandomNumbers) {
+  KernelBuilder gather, scatter, random;
+  for (KernelBuilder* k : {&gather, &scatter}) {
+    const ExprId extent = k->size(10), cols = k->size(64), i = k->outer(k->size(100)), j = k->outer(cols);
+    const auto index = k->input(DType::I64, 0), from = k->input(DType::F32, 0), to = k->output(DType::F32, 0);
+    const auto at = k->b.checked_index(k->load(index, i), extent, k->output(DType::I64, 0), 0);
+    const ExprId there = k->pool.add(k->pool.mul(at.index, cols), j), here = k->pool.add(k->pool.mul(i, cols), j);
+    k->store(to, k == &gather ? here : there, k->b.load(from, k == &gather ? there : here, at.mask));
+    if (k == &scatter) k->kernel.stores.back().combine = Combine::Sum;
+  }
+  EXPECT_THAT(ptx(scatter), HasSubstr(".global.add.f32"));
+  expect_assembles(gather, "gather");
+  expect_assembles(scatter, "scatter");
+  const ExprId i = random.outer(random.size(100));
+  const ScalarId seed = random.load(random.input(DType::I64, 1), random.pool.constant(0));
+  const ScalarId bits = random.b.philox(seed, random.b.constant_int(DType::I64, 0), random.b.size(i));
+  random.store(random.output(DType::F32, 0), i, random.b.cast(bits, DType::F32));
+  EXPECT_THAT(ptx(random), HasSubstr("mul.wide.u32"));
+  expect_assembles(random, "random numbers");
+}
+
 class CopyingAssembler final : public Assembler {
  public:
   Result<std::string> assemble(const std::string& ptx, int) const override { return ptx; }
@@ -317,8 +362,8 @@ TEST_F(NvptxBackendTest, SplitRowsAreLaunchedOncePerPass) {
   EXPECT_GT(bound->scratch_bytes(context), 0);
   for (size_t i = 0; i < 2; ++i) *params.buffer(i) = reinterpret_cast<void*>(uint64_t{4096} + (uint64_t{1} << 25) * i);
   bound->launch(context, reinterpret_cast<void*>(uint64_t{77777}));
-  ASSERT_EQ(device->launched.size(), 3u);  // the greatest, the sum, and what is made of both
-  for (size_t pass = 0; pass < 3; ++pass) {
+  ASSERT_EQ(device->launched.size(), 2u);  // maxima and sums together, then the results
+  for (size_t pass = 0; pass < 2; ++pass) {
     const std::vector<int64_t>& parameters = device->launched[pass].parameters;
     EXPECT_EQ(parameters[parameters.size() - 2], 77777);
     EXPECT_EQ(parameters.back() >> 32, static_cast<int64_t>(pass));

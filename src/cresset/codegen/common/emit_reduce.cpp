@@ -52,6 +52,53 @@ llvm::Constant* ReduceEmitter::identity(const Scalar& reduce, llvm::Type* type) 
   CRESSET_CHECK(false, "unknown combine");
 }
 
+void ReduceEmitter::join(ScalarId max, ScalarId sum, std::function<Value*(Value*)> exp) {
+  sums_[max] = sum;
+  exp_ = std::move(exp);
+}
+
+ScalarId ReduceEmitter::joined_sum(ScalarId max) const {
+  const auto found = sums_.find(max);
+  return found == sums_.end() ? ScalarId{} : found->second;
+}
+
+bool ReduceEmitter::is_joined(const Scalar& reduce) const {
+  return sums_.contains({static_cast<uint32_t>(&reduce - s_.kernel.scalars.data())});
+}
+
+// exp(-|a - b|): 1 for equal infinities, whose difference is a NaN.
+Value* ReduceEmitter::less_than_both(Value* a, Value* b) {
+  Value* apart = s_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, s_.ir.CreateFSub(a, b));
+  Value* scale = exp_(s_.ir.CreateFNeg(apart));
+  return s_.ir.CreateSelect(s_.ir.CreateFCmpOEQ(a, b), s_.constant_like(a, 1), scale);
+}
+
+void ReduceEmitter::fold_joined(const Accumulator& acc) {
+  llvm::Type* type = acc.value->getAllocatedType();
+  Value *max = s_.ir.CreateLoad(type, acc.value), *sum = s_.ir.CreateLoad(type, acc.index);
+  Value* x = s_.splat(s_.value(s_.scalar(acc.reduce).a));
+  const Pair all = combine_joined({max, sum}, {x, s_.constant_like(x, 1)});
+  s_.ir.CreateStore(all.value, acc.value);
+  s_.ir.CreateStore(all.index, acc.index);
+}
+
+ReduceEmitter::Pair ReduceEmitter::combine_joined(Pair a, Pair b) {
+  Value* scale = less_than_both(a.value, b.value);
+  Value* grows = s_.ir.CreateFCmpOGT(b.value, a.value);
+  Value* down = s_.ir.CreateSelect(grows, a.index, b.index);
+  Value* same = s_.ir.CreateSelect(grows, b.index, a.index);
+  Value* sum = s_.ir.CreateFAdd(s_.ir.CreateFMul(down, scale), same);
+  return {scalars_.extreme(/*greatest=*/true, DType::F32, a.value, b.value), sum};
+}
+
+// Where the maximum is infinite, each difference from it is a NaN or minus infinity, and one at least is a NaN.
+Value* ReduceEmitter::joined_result(Pair v) {
+  Value* magnitude = s_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v.value);
+  Value* infinite = s_.ir.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(v.value->getType()));
+  Value* any = s_.ir.CreateFCmpUNE(v.index, s_.constant_like(v.index, 0));
+  return s_.ir.CreateSelect(s_.ir.CreateAnd(infinite, any), llvm::ConstantFP::getNaN(v.index->getType()), v.index);
+}
+
 Accumulator ReduceEmitter::start(ScalarId id, int lanes) {
   const Scalar& reduce = s_.scalar(id);
   llvm::Type* type = s_.widened(s_.register_type(operand_dtype(reduce)), lanes);
@@ -61,6 +108,10 @@ Accumulator ReduceEmitter::start(ScalarId id, int lanes) {
     llvm::Type* indices = s_.widened(s_.ir.getInt64Ty(), lanes);
     out.index = slot(indices);
     s_.ir.CreateStore(llvm::ConstantInt::get(indices, kNoIndex), out.index);
+  }
+  if (is_joined(reduce)) {
+    out.index = slot(type);
+    s_.ir.CreateStore(llvm::Constant::getNullValue(type), out.index);
   }
   for (int level = 0; wants_runs(s_.kernel, id) && level < s_.sum_levels; ++level) {
     out.totals.push_back(slot(type));
@@ -95,6 +146,7 @@ Value* ReduceEmitter::beats(const Scalar& reduce, Pair a, Pair b, Ties ties_go) 
 
 ReduceEmitter::Pair ReduceEmitter::combine(const Scalar& reduce, Pair a, Pair b, Ties ties) {
   const DType dtype = operand_dtype(reduce);
+  if (is_joined(reduce)) return combine_joined(a, b);
   switch (reduce.combine) {
     case Combine::Sum:
       return {is_float(dtype) ? s_.ir.CreateFAdd(a.value, b.value) : s_.ir.CreateAdd(a.value, b.value), nullptr};
@@ -118,6 +170,7 @@ ReduceEmitter::Pair ReduceEmitter::combine(const Scalar& reduce, Pair a, Pair b,
 
 void ReduceEmitter::fold(const Accumulator& acc, Value* position) {
   const Scalar& reduce = s_.scalar(acc.reduce);
+  if (is_joined(reduce)) return fold_joined(acc);
   const bool arg = is_arg(reduce.combine);
   Pair old{s_.ir.CreateLoad(acc.value->getAllocatedType(), acc.value), nullptr};
   Pair next{s_.splat(s_.value(reduce.a)), nullptr};
@@ -217,6 +270,7 @@ ReduceEmitter::Pair ReduceEmitter::identity(ScalarId id, int lanes) {
   const Scalar& reduce = s_.scalar(id);
   Pair out{identity(reduce, s_.widened(s_.register_type(operand_dtype(reduce)), lanes)), nullptr};
   if (is_arg(reduce.combine)) out.index = llvm::ConstantInt::get(s_.widened(s_.ir.getInt64Ty(), lanes), kNoIndex);
+  if (is_joined(reduce)) out.index = llvm::Constant::getNullValue(out.value->getType());
   return out;
 }
 

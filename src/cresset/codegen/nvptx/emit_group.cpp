@@ -127,7 +127,7 @@ void GroupEmitter::across_rows(const std::vector<ScalarId>& reduces, std::vector
   for (size_t i = 0; i < values.size(); ++i) {
     const Pair none = reduces_.identity(reduces[i], 1);
     Pair v{ir.CreateSelect(inside, get(values[i].value->getType()), none.value), nullptr};
-    if (values[i].index != nullptr) v.index = ir.CreateSelect(inside, get(ir.getInt64Ty()), none.index);
+    if (values[i].index != nullptr) v.index = ir.CreateSelect(inside, get(values[i].index->getType()), none.index);
     met.push_back(butterfly(s_.scalar(reduces[i]), v));
   }
   barrier();  // before the next pass writes there

@@ -33,6 +33,9 @@ const char* unsupported(const loop::Kernel& kernel, const Schedule& schedule) {
     if (!schedule.live[i] || !GpuOps::is_function(s.op)) continue;
     if (!GpuOps::knows(s.op, s.dtype)) return to_string(s.op).data();
   }
+  for (const loop::Store& s : kernel.stores)
+    if (s.combine && !MemoryEmitter::can_update(kernel.buffers[s.buffer.index].dtype, *s.combine))
+      return to_string(*s.combine).data();
   return nullptr;
 }
 
@@ -137,7 +140,9 @@ void KernelEmitter::prologue(llvm::Function* function) {
 
 void KernelEmitter::emit(const std::string& name) {
   prologue(declare(name));
-  if (schedule_.shape == Shape::Points)
+  if (variant_ == Variant::Tiled)
+    tiles();
+  else if (schedule_.shape == Shape::Points)
     points();
   else
     rows();
@@ -285,8 +290,12 @@ void KernelEmitter::rows() {
   }
   inner_digits_ = digits(/*inner=*/true);
   start_splits(product(inner_digits_));
+  joins_ = variant_ != Variant::Kept && !schedule_.joined.empty();
+  if (joins_)
+    for (const auto& [max, sum] : schedule_.joined)
+      reduces_.join(max, sum, [this](Value* x) { return machine_.math(Op::Exp, {x}); });
   for (uint16_t pass = 0; pass < schedule_.analysis.stages; ++pass) {
-    reduction_pass(pass);
+    if (!joins_ || !schedule_.skipped[pass]) reduction_pass(pass);
     compute_level(schedule_.row_depth(), static_cast<uint16_t>(pass + 1));
   }
   store_pass();
@@ -302,7 +311,7 @@ void KernelEmitter::reduction_pass(uint16_t pass) {
   std::vector<ReduceEmitter::Pair> values;
   if (may_split) {
     BasicBlock *mine = block("own"), *theirs = block("parts"), *after = block("all");
-    Value* is_done = s_.ir.CreateICmpUGT(stage_, s_.ir.getInt32(pass));
+    Value* is_done = s_.ir.CreateICmpUGT(stage_, s_.ir.getInt32(launch_of_pass_));
     s_.ir.CreateCondBr(is_done, theirs, mine);
     s_.ir.SetInsertPoint(mine);
     const size_t scope = index_.scope();
@@ -333,7 +342,7 @@ void KernelEmitter::reduction_pass(uint16_t pass) {
     group_.across_columns(pass_reduces_, values);
   if (may_split) {
     Value* shared = s_.ir.CreateICmpUGT(splits_, s_.ir.getInt32(1));
-    Value* now = s_.ir.CreateAnd(shared, s_.ir.CreateICmpEQ(stage_, s_.ir.getInt32(pass)));
+    Value* now = s_.ir.CreateAnd(shared, s_.ir.CreateICmpEQ(stage_, s_.ir.getInt32(launch_of_pass_)));
     BasicBlock *leave = block("leave"), *go_on = block("go_on");
     s_.ir.CreateCondBr(now, leave, go_on);
     s_.ir.SetInsertPoint(leave);
@@ -341,8 +350,12 @@ void KernelEmitter::reduction_pass(uint16_t pass) {
     s_.ir.CreateRetVoid();
     s_.ir.SetInsertPoint(go_on);
   }
-  for (size_t i = 0; i < values.size(); ++i)
+  for (size_t i = 0; i < values.size(); ++i) {
     s_.values[pass_reduces_[i].index] = reduces_.result(pass_reduces_[i], values[i]);
+    const ScalarId sum = reduces_.joined_sum(pass_reduces_[i]);
+    if (sum.valid()) s_.values[sum.index] = reduces_.joined_result(values[i]);
+  }
+  ++launch_of_pass_;
 }
 
 // The running values of this thread's chunks.
@@ -482,9 +495,10 @@ void KernelEmitter::for_part_words(const std::function<void(size_t, size_t, bool
     const loop::Scalar& s = kernel_.scalars[i];
     if (!schedule_.live[i] || s.op != Op::Reduce) continue;
     const auto place = std::find(pass_reduces_.begin(), pass_reduces_.end(), ScalarId{i});
+    if (joins_ && schedule_.is_joined_sum({i})) continue;  // beside its maximum
     const bool arg = s.combine == loop::Combine::ArgMax || s.combine == loop::Combine::ArgMin;
     for (const bool is_index : {false, true}) {
-      if (is_index && !arg) continue;
+      if (is_index && !arg && !reduces_.joined_sum({i}).valid()) continue;
       if (place != pass_reduces_.end()) body(word, static_cast<size_t>(place - pass_reduces_.begin()), is_index);
       ++word;
     }

@@ -54,6 +54,11 @@ class KernelEmitter {
   void points();
   void points_at(llvm::Value* start, int lanes);
   void tail(llvm::Value* start);
+  void tiles();
+  void load_tiles(llvm::Value* corner, llvm::Value* tile_corner);
+  void tile_points(llvm::Value* corner, llvm::Value* tile_corner, bool whole);
+  void tile_point(llvm::Value* at, llvm::Value* slot);
+  llvm::Value* tile_slot(size_t scalar, llvm::Value* slot);
   void rows();
   void start_group();
   void start_splits(llvm::Value* chunks);
@@ -101,8 +106,11 @@ class KernelEmitter {
   llvm::Value* begin_ = nullptr;   // inner chunks of this thread: from here...
   llvm::Value* end_ = nullptr;     // ... up to here, in steps of members_
   std::vector<Digit> inner_digits_;
+  bool joins_ = false;           // the schedule's joined sums are computed with their maxima
+  uint32_t launch_of_pass_ = 0;  // of several launches, the one that computes the pass
   std::vector<ScalarId> pass_reduces_;
   std::vector<Accumulator> accumulators_;                    // of the pass being emitted
+  std::vector<llvm::GlobalVariable*> tile_memory_;           // by scalar
   std::vector<std::vector<llvm::AllocaInst*>> kept_memory_;  // [kept scalar][chunk]
 };
 

@@ -78,6 +78,24 @@ Launch points(const Numbers& n, Variant variant) {
   return out;
 }
 
+// A block a square; loops other than the two of the square give more squares.
+Launch tiles(const Numbers& n) {
+  Launch out{.variant = Variant::Tiled};
+  const int64_t side = n[kTileSide], extent = n[kTileExtent];
+  if (extent == 0 || n[kVectorExtent] == 0) return out;
+  const int64_t squares = ceil_div(extent, side) * ceil_div(n[kVectorExtent], side) * (n[kOuterPoints] / extent);
+  out.block_x = kTileThreadsX;
+  out.block_y = kTileThreadsY;
+  out.grid_x = static_cast<uint32_t>(std::min(squares, kMostGridX));
+  return out;
+}
+
+// Squares with few points of a loop leave most threads idle.
+bool fills_tiles(const Numbers& n) {
+  const int64_t half = n[kTileSide] / 2;
+  return n[kTileExtent] >= half && n[kVectorExtent] >= half;
+}
+
 }  // namespace
 
 // With 2^(l-1) < divisor <= 2^l the multiplier ceil(2^(31+l) / divisor) is below 2^32, and exceeds the true ratio by
@@ -104,7 +122,7 @@ bool Numbers::allows(Variant variant, std::span<const uint64_t> addresses) const
   if (!has(variant)) return false;
   if (variant == Variant::Narrow64) return true;
   if (outputs_[kGreatest] >= kNoIndex32) return false;
-  if (variant == Variant::Narrow32) return true;
+  if (variant == Variant::Narrow32 || variant == Variant::Tiled) return true;
   if (outputs_[kWideHolds] == 0) return false;
   for (size_t i = 0; i < alignments().size(); ++i)
     if (addresses[i] % static_cast<uint64_t>(alignments()[i]) != 0) return false;
@@ -116,7 +134,7 @@ bool Numbers::allows(Variant variant, std::span<const uint64_t> addresses) const
 Launch launch_of(const Numbers& numbers, Variant variant, const Machine& machine, int64_t group, int64_t splits) {
   switch (numbers.shape()) {
     case Shape::Points:
-      return points(numbers, variant);
+      return variant == Variant::Tiled ? tiles(numbers) : points(numbers, variant);
     case Shape::Rows:
       return rows(numbers, variant, machine, group, splits);
     case Shape::Columns:
@@ -129,8 +147,9 @@ Launch choose_launch(const Numbers& numbers, std::span<const uint64_t> addresses
   // A few long rows are split rather than kept.
   const bool few_rows = numbers[kMaySplit] != 0 && numbers[kOuterPoints] * 4 < machine.multiprocessors;
   const bool long_rows = numbers.inner_chunks(Variant::Wide) > 2 * kThreads * kKeptChunks;
-  const Variant order[] = {Variant::Kept, Variant::Wide, Variant::Narrow32, Variant::Narrow64};
+  const Variant order[] = {Variant::Tiled, Variant::Kept, Variant::Wide, Variant::Narrow32, Variant::Narrow64};
   for (const Variant variant : order) {
+    if (variant == Variant::Tiled && !fills_tiles(numbers)) continue;
     if (variant == Variant::Kept && few_rows && long_rows) continue;
     if (numbers.allows(variant, addresses)) return launch_of(numbers, variant, machine);
   }

@@ -20,6 +20,8 @@ enum Number : uint8_t {
   kStages,       // passes before the last
   kMaySplit,     // several blocks may share the inner points of an outer point
   kWidestBytes,  // of an element that is read or written at each point
+  kTileSide,     // points of both loops in a square of the Tiled variant
+  kTileExtent,
   kBuffers,      // entries of alignment follow the numbers
   kGreatest,     // bound of every index expression, at most kNoIndex32
   kWideHolds,    // 0 where all strides allow whole vectors

@@ -15,9 +15,11 @@ using loop::Kernel;
 using loop::Op;
 using sym::Kind;
 
-constexpr int64_t kVectorBytes = 16;    // of one access of a thread
-constexpr int kMostLanes = 8;           // registers: a lane of bytes takes as many as one of floats
-constexpr int kMostKeptRegisters = 96;  // of the values that a thread keeps for later passes
+constexpr int64_t kVectorBytes = 16;           // of one access of a thread
+constexpr int64_t kMostGathered = 4;           // elements between lanes that gathers read well
+constexpr int kMostLanes = 8;                  // registers: a lane of bytes takes as many as one of floats
+constexpr int64_t kMostTileBytes = 24 * 1024;  // of shared memory, so that a multiprocessor holds 8 blocks
+constexpr int kMostKeptRegisters = 96;         // of the values that a thread keeps for later passes
 
 // A bound of the absolute value of index expressions, over size symbols. Every step is cut off at kNoIndex32, so that
 // none leaves 64 bits.
@@ -122,11 +124,13 @@ class Scheduler : Planner {
     collapse();
     choose_vector_loop();
     find_live();
+    choose_tile();
     find_levels();
     for (uint16_t p = 0; p <= out_.analysis.stages; ++p) out_.needed.push_back(needed_in(p));
     choose_lanes();
     prove_unsigned();
     keep_rows();
+    join_passes();
     find_divisors();
     find_in_place();
     find_numbers();
@@ -165,6 +169,44 @@ class Scheduler : Planner {
     // Reductions over one point have no inner loops left: columns of one step.
     const bool folds = !space().inner.empty() || out_.analysis.stages > 0;
     out_.shape = !folds ? Shape::Points : out_.vector_is_inner() ? Shape::Rows : Shape::Columns;
+  }
+
+  // Whether lanes of the load are neighbours along loop `along`, and far apart along the vector loop.
+  bool crosses(size_t i, const Loop& along) {
+    const loop::Scalar& s = scalar(i);
+    if (!out_.live[i] || s.op != Op::Load || s.a.valid()) return false;
+    bool indirect = false;
+    loop::for_each_bound_scalar(kernel_, s.expr, [&](ScalarId) { indirect = true; });
+    sym::ExprPool::Affine by_vector, by_tile;
+    const ExprId e = space().scalar[i];
+    if (indirect || !pool_.affine_in(e, vector_var(), by_vector) || !pool_.affine_in(e, along.var, by_tile))
+      return false;
+    const ExprId step = by_vector.coefficient;
+    const bool steps = !pool_.is_const(step) || std::abs(pool_.const_value(step)) > kMostGathered;
+    return steps && only_sizes(step) && pool_.is_const(by_tile.coefficient, 1);
+  }
+
+  // The loop along which most bytes are read in neighbours that the vector loop would gather.
+  void choose_tile() {
+    out_.tiled.assign(count(), 0);
+    if (out_.shape != Shape::Points) return;
+    int64_t most = 0;
+    for (size_t k = 0; k < out_.vector; ++k) {
+      int64_t bytes = 0;
+      for (size_t i = 0; i < count(); ++i)
+        if (crosses(i, out_.loops[k])) bytes += byte_size(buffer(scalar(i).buffer).dtype);
+      if (bytes > most) most = bytes, out_.tile = k;
+    }
+    if (!out_.has_tile()) return;
+    int64_t widest = 0, shared = 0;
+    for (const loop::Buffer& b : kernel_.buffers) widest = std::max(widest, byte_size(b.dtype));
+    out_.tile_side = widest <= 2 ? 2 * kTileThreadsX : kTileThreadsX;
+    for (size_t i = 0; i < count(); ++i) {
+      if (!crosses(i, out_.loops[out_.tile])) continue;
+      shared += byte_size(buffer(scalar(i).buffer).dtype) * out_.tile_side * (out_.tile_side + 2);
+      if (shared > kMostTileBytes) break;
+      out_.tiled[i] = 1;
+    }
   }
 
   bool is_loop_variable(VarId var) const {
@@ -262,6 +304,39 @@ class Scheduler : Planner {
     out_.spilled_first.clear();
   }
 
+  // Sum(exp(x - max)) where max is the Max of x.
+  ScalarId maximum_of(ScalarId sum) {
+    const loop::Scalar& s = kernel_[sum];
+    if (s.op != Op::Reduce || s.combine != loop::Combine::Sum || s.dtype != DType::F32) return {};
+    const loop::Scalar& exp = kernel_[s.a];
+    if (exp.op != Op::Exp || kernel_[exp.a].op != Op::Sub) return {};
+    const loop::Scalar &difference = kernel_[exp.a], &max = kernel_[difference.b];
+    const bool fits = max.op == Op::Reduce && max.combine == loop::Combine::Max && max.a == difference.a;
+    return fits ? difference.b : ScalarId{};
+  }
+
+  // A pass that only joined sums need is left out.
+  void join_passes() {
+    out_.skipped.assign(out_.analysis.stages + 1u, 0);
+    if (out_.shape == Shape::Points) return;
+    for (uint16_t pass = 1; pass < out_.analysis.stages; ++pass) {
+      std::vector<std::pair<ScalarId, ScalarId>> pairs;
+      bool all = true;
+      for (uint32_t i = 0; i < count() && all; ++i) {
+        if (!out_.live[i] || scalar(i).op != Op::Reduce || out_.analysis.stage[i] != pass + 1) continue;
+        const ScalarId max = maximum_of({i});
+        all = max.valid() && out_.analysis.stage[max.index] == pass && !has_sum(max, pairs);
+        pairs.emplace_back(max, ScalarId{i});
+      }
+      if (!all || pairs.empty() || out_.skipped[pass - 1u]) continue;
+      out_.joined.insert(out_.joined.end(), pairs.begin(), pairs.end());
+      out_.skipped[pass] = 1;
+    }
+  }
+  static bool has_sum(ScalarId max, const std::vector<std::pair<ScalarId, ScalarId>>& pairs) {
+    return std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.first == max; });
+  }
+
   void add_divisor(ExprId e) {
     if (pool_.is_const(e) || std::find(out_.divisors.begin(), out_.divisors.end(), e) != out_.divisors.end()) return;
     out_.divisors.push_back(e);
@@ -327,10 +402,12 @@ class Scheduler : Planner {
     set(kLanes, out_.lanes);
     set(kVariantSet, variants);
     set(kReductions, reductions);
-    set(kStages, out_.analysis.stages);
+    set(kStages, out_.analysis.stages - std::count(out_.skipped.begin(), out_.skipped.end(), 1));
     set(kMaySplit, out_.analysis.stages > 0 && !out_.in_place);
     set(kWidestBytes, widest);
     set(kBuffers, static_cast<int64_t>(kernel_.buffers.size()));
+    set(kTileSide, out_.tile_side);
+    n[kTileExtent] = out_.has_tile() ? out_.loops[out_.tile].extent : pool_.constant(1);
     n[kGreatest] = greatest();
     n[kWideHolds] = holds;
     n[kOuterPoints] = product_of(/*inner=*/false, /*with_vector=*/false);
@@ -352,12 +429,18 @@ std::string_view suffix(Variant variant) {
       return "_wide";
     case Variant::Kept:
       return "_kept";
+    case Variant::Tiled:
+      return "_tiled";
     case Variant::Narrow32:
       return "_narrow";
     case Variant::Narrow64:
       return "_any";
   }
   return "";
+}
+
+bool Schedule::is_joined_sum(ScalarId id) const {
+  return std::any_of(joined.begin(), joined.end(), [&](const auto& pair) { return pair.second == id; });
 }
 
 // Rows and columns of any size are Narrow64's: one loop of them has nothing to divide, and little to index.
@@ -367,6 +450,8 @@ bool Schedule::has(Variant variant) const {
       return lanes > 1;
     case Variant::Kept:
       return lanes > 1 && !kept.empty();
+    case Variant::Tiled:
+      return has_tile();
     case Variant::Narrow32:
       return shape == Shape::Points || loops.size() > 2;
     case Variant::Narrow64:
@@ -384,8 +469,11 @@ std::string schedule_text(const Kernel& kernel, const Schedule& s) {
                                 s.lanes, s.in_place);
   for (const uint8_t whole : s.whole_load) out += whole ? 'w' : '-';
   for (const uint8_t whole : s.whole_store) out += whole ? 'w' : '-';
+  if (s.has_tile()) out += fmt::format(" tile {} of {}", s.tile, s.tile_side);
+  for (const uint8_t tiled : s.tiled) out += tiled ? 't' : '-';
   out += '\n';
   for (size_t k = 0; k < s.kept.size(); ++k) out += fmt::format("keep %{} {}\n", s.kept[k].index, s.kept_first[k]);
+  for (const auto& [max, sum] : s.joined) out += fmt::format("join %{} %{}\n", max.index, sum.index);
   for (const ExprId divisor : s.divisors) out += "d " + names.text(divisor) + "\n";
   return out + plan_text(kernel, s);
 }
@@ -396,6 +484,7 @@ std::string describe(const Kernel& kernel, const Schedule& s) {
   for (size_t k = 0; k < s.loops.size(); ++k)
     out += fmt::format(" {}{}[{}]", k == s.vector ? "vector " : "", s.loops[k].inner ? "inner" : "outer",
                        kernel.env().to_string(s.loops[k].extent));
+  if (s.has_tile()) out += fmt::format("; tiles of {} along loop {}", s.tile_side, s.tile);
   return out + fmt::format("; {} lanes, {} kept\n", s.lanes, s.kept.size());
 }
 
