@@ -1,8 +1,8 @@
-#include "codegen/cpu/emit_reduce.h"
+#include "codegen/common/emit_reduce.h"
 
 #include <limits>
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 using llvm::Value;
 using loop::Combine;
@@ -52,6 +52,53 @@ llvm::Constant* ReduceEmitter::identity(const Scalar& reduce, llvm::Type* type) 
   CRESSET_CHECK(false, "unknown combine");
 }
 
+void ReduceEmitter::join(ScalarId max, ScalarId sum, std::function<Value*(Value*)> exp) {
+  sums_[max] = sum;
+  exp_ = std::move(exp);
+}
+
+ScalarId ReduceEmitter::joined_sum(ScalarId max) const {
+  const auto found = sums_.find(max);
+  return found == sums_.end() ? ScalarId{} : found->second;
+}
+
+bool ReduceEmitter::is_joined(const Scalar& reduce) const {
+  return sums_.contains({static_cast<uint32_t>(&reduce - s_.kernel.scalars.data())});
+}
+
+// exp(-|a - b|): 1 for equal infinities, whose difference is a NaN.
+Value* ReduceEmitter::less_than_both(Value* a, Value* b) {
+  Value* apart = s_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, s_.ir.CreateFSub(a, b));
+  Value* scale = exp_(s_.ir.CreateFNeg(apart));
+  return s_.ir.CreateSelect(s_.ir.CreateFCmpOEQ(a, b), s_.constant_like(a, 1), scale);
+}
+
+void ReduceEmitter::fold_joined(const Accumulator& acc) {
+  llvm::Type* type = acc.value->getAllocatedType();
+  Value *max = s_.ir.CreateLoad(type, acc.value), *sum = s_.ir.CreateLoad(type, acc.index);
+  Value* x = s_.splat(s_.value(s_.scalar(acc.reduce).a));
+  const Pair all = combine_joined({max, sum}, {x, s_.constant_like(x, 1)});
+  s_.ir.CreateStore(all.value, acc.value);
+  s_.ir.CreateStore(all.index, acc.index);
+}
+
+ReduceEmitter::Pair ReduceEmitter::combine_joined(Pair a, Pair b) {
+  Value* scale = less_than_both(a.value, b.value);
+  Value* grows = s_.ir.CreateFCmpOGT(b.value, a.value);
+  Value* down = s_.ir.CreateSelect(grows, a.index, b.index);
+  Value* same = s_.ir.CreateSelect(grows, b.index, a.index);
+  Value* sum = s_.ir.CreateFAdd(s_.ir.CreateFMul(down, scale), same);
+  return {scalars_.extreme(/*greatest=*/true, DType::F32, a.value, b.value), sum};
+}
+
+// Where the maximum is infinite, each difference from it is a NaN or minus infinity, and one at least is a NaN.
+Value* ReduceEmitter::joined_result(Pair v) {
+  Value* magnitude = s_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v.value);
+  Value* infinite = s_.ir.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(v.value->getType()));
+  Value* any = s_.ir.CreateFCmpUNE(v.index, s_.constant_like(v.index, 0));
+  return s_.ir.CreateSelect(s_.ir.CreateAnd(infinite, any), llvm::ConstantFP::getNaN(v.index->getType()), v.index);
+}
+
 Accumulator ReduceEmitter::start(ScalarId id, int lanes) {
   const Scalar& reduce = s_.scalar(id);
   llvm::Type* type = s_.widened(s_.register_type(operand_dtype(reduce)), lanes);
@@ -62,7 +109,11 @@ Accumulator ReduceEmitter::start(ScalarId id, int lanes) {
     out.index = slot(indices);
     s_.ir.CreateStore(llvm::ConstantInt::get(indices, kNoIndex), out.index);
   }
-  for (int level = 0; wants_runs(s_.kernel, id) && level < s_.schedule.sum_levels; ++level) {
+  if (is_joined(reduce)) {
+    out.index = slot(type);
+    s_.ir.CreateStore(llvm::Constant::getNullValue(type), out.index);
+  }
+  for (int level = 0; wants_runs(s_.kernel, id) && level < s_.sum_levels; ++level) {
     out.totals.push_back(slot(type));
     s_.ir.CreateStore(identity(reduce, type), out.totals.back());
   }
@@ -95,6 +146,7 @@ Value* ReduceEmitter::beats(const Scalar& reduce, Pair a, Pair b, Ties ties_go) 
 
 ReduceEmitter::Pair ReduceEmitter::combine(const Scalar& reduce, Pair a, Pair b, Ties ties) {
   const DType dtype = operand_dtype(reduce);
+  if (is_joined(reduce)) return combine_joined(a, b);
   switch (reduce.combine) {
     case Combine::Sum:
       return {is_float(dtype) ? s_.ir.CreateFAdd(a.value, b.value) : s_.ir.CreateAdd(a.value, b.value), nullptr};
@@ -118,6 +170,7 @@ ReduceEmitter::Pair ReduceEmitter::combine(const Scalar& reduce, Pair a, Pair b,
 
 void ReduceEmitter::fold(const Accumulator& acc, Value* position) {
   const Scalar& reduce = s_.scalar(acc.reduce);
+  if (is_joined(reduce)) return fold_joined(acc);
   const bool arg = is_arg(reduce.combine);
   Pair old{s_.ir.CreateLoad(acc.value->getAllocatedType(), acc.value), nullptr};
   Pair next{s_.splat(s_.value(reduce.a)), nullptr};
@@ -128,8 +181,8 @@ void ReduceEmitter::fold(const Accumulator& acc, Value* position) {
   }
   // In a single loop a lane's positions grow, so ties keep the earlier index. A value which does not beat the identity
   // gets no index. If no value beats it, the first position is the answer.
-  const bool in_order = s_.schedule.loops.size() == s_.schedule.first_inner() + 1;
-  // Masked lanes keep the old value.
+  const bool in_order = s_.plan.loops.size() == s_.plan.first_inner() + 1;
+  // Masked lanes get the identity where this is exact and cheap, else they keep the old value.
   Pair folded = combine(reduce, old, next, in_order ? Ties::ComeLater : Ties::GoToTheFirst);
   if (s_.mask != nullptr) {
     folded.value = s_.ir.CreateSelect(s_.mask, folded.value, old.value);
@@ -194,13 +247,13 @@ ReduceEmitter::Pair ReduceEmitter::first_of_the_best(const Scalar& reduce, Pair 
   return {best, s_.ir.CreateIntMinReduce(index, /*IsSigned=*/true)};
 }
 
-Value* ReduceEmitter::result(const Scalar& reduce, Pair v) {
-  if (!is_arg(reduce.combine)) return v.value;
+Value* ReduceEmitter::result(ScalarId id, Pair v) {
+  if (!is_arg(s_.scalar(id).combine)) return v.value;
   Value* none = s_.ir.CreateICmpEQ(v.index, s_.constant_int_like(v.index, kNoIndex));
   return s_.ir.CreateSelect(none, s_.constant_int_like(v.index, 0), v.index);
 }
 
-Value* ReduceEmitter::across_lanes(const std::vector<Accumulator>& parts) {
+ReduceEmitter::Pair ReduceEmitter::across_lanes(const std::vector<Accumulator>& parts) {
   const Scalar& reduce = s_.scalar(parts[0].reduce);
   Pair all = read(parts[0]);  // the widest comes first
   int lanes = parts[0].lanes;
@@ -208,11 +261,25 @@ Value* ReduceEmitter::across_lanes(const std::vector<Accumulator>& parts) {
     for (; lanes > parts[i].lanes; lanes /= 2) all = halve(reduce, all);
     all = combine(reduce, all, read(parts[i]));
   }
-  if (is_arg(reduce.combine) && lanes > 1) return result(reduce, first_of_the_best(reduce, all));
+  if (is_arg(reduce.combine) && lanes > 1) return first_of_the_best(reduce, all);
   for (; lanes > 1; lanes /= 2) all = halve(reduce, all);
-  return result(reduce, all);
+  return all;
 }
 
-Value* ReduceEmitter::in_lanes(const Accumulator& acc) { return result(s_.scalar(acc.reduce), read(acc)); }
+ReduceEmitter::Pair ReduceEmitter::identity(ScalarId id, int lanes) {
+  const Scalar& reduce = s_.scalar(id);
+  Pair out{identity(reduce, s_.widened(s_.register_type(operand_dtype(reduce)), lanes)), nullptr};
+  if (is_arg(reduce.combine)) out.index = llvm::ConstantInt::get(s_.widened(s_.ir.getInt64Ty(), lanes), kNoIndex);
+  if (is_joined(reduce)) out.index = llvm::Constant::getNullValue(out.value->getType());
+  return out;
+}
 
-}  // namespace cresset::codegen::cpu
+void ReduceEmitter::put(const Accumulator& acc, Pair v) {
+  Pair old{s_.ir.CreateLoad(acc.value->getAllocatedType(), acc.value), nullptr};
+  if (acc.index != nullptr) old.index = s_.ir.CreateLoad(acc.index->getAllocatedType(), acc.index);
+  const Pair all = combine(s_.scalar(acc.reduce), old, v);
+  s_.ir.CreateStore(all.value, acc.value);
+  if (acc.index != nullptr) s_.ir.CreateStore(all.index, acc.index);
+}
+
+}  // namespace cresset::codegen

@@ -1,9 +1,9 @@
-#include "codegen/cpu/emit_approx.h"
+#include "codegen/common/emit_approx.h"
 
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 using llvm::Value;
 namespace Intrinsic = llvm::Intrinsic;
@@ -189,4 +189,4 @@ Value* ApproxEmitter::cos(Value* x) {
   return wave(angle.rest, s_.ir.CreateAdd(angle.quarters, s_.constant_int_like(angle.quarters, 1)));
 }
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen

@@ -1,10 +1,10 @@
-#include "codegen/cpu/emit_index.h"
+#include "codegen/common/emit_index.h"
 
 #include <llvm/Analysis/VectorUtils.h>
 
 #include <algorithm>
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 using llvm::Value;
 using sym::Kind;
@@ -15,13 +15,13 @@ const IndexEmitter::About& IndexEmitter::about(ExprId expr) {
   if (!fresh) return out;
   s_.kernel.env().pool().collect_vars(expr, out.vars);
   for (VarId var : out.vars) {
-    out.vector |= var == s_.schedule.loops[s_.schedule.vector].var;
-    for (size_t k = 0; k < s_.schedule.loops.size(); ++k)
-      if (s_.schedule.loops[k].var == var) out.depth = std::max(out.depth, s_.schedule.loop_depth(k));
+    out.vector |= var == s_.plan.loops[s_.plan.vector].var;
+    for (size_t k = 0; k < s_.plan.loops.size(); ++k)
+      if (s_.plan.loops[k].var == var) out.depth = std::max(out.depth, s_.plan.loop_depth(k));
     for (const loop::Binding& b : s_.kernel.bindings) {
       if (b.var != var) continue;
       out.bound = true;
-      out.depth = std::max(out.depth, s_.schedule.depth[b.scalar.index]);
+      out.depth = std::max(out.depth, s_.plan.depth[b.scalar.index]);
     }
   }
   return out;
@@ -41,7 +41,7 @@ Value* IndexEmitter::variable(VarId var) {
     if (b.var == var) return s_.value(b.scalar);
   auto it = s_.vars.find(var);
   CRESSET_CHECK(it != s_.vars.end(), "an index mentions a variable that has no value here");
-  if (var != s_.schedule.loops[s_.schedule.vector].var || s_.lanes == 1) return it->second;
+  if (var != s_.plan.loops[s_.plan.vector].var || s_.lanes == 1) return it->second;
   return s_.ir.CreateAdd(s_.splat(it->second), s_.iota());
 }
 
@@ -54,20 +54,28 @@ void IndexEmitter::prepare(uint16_t depth) {
     emit_part(form.coefficient);
     emit_part(form.rest);
   };
-  for (size_t i = 0; i < s_.schedule.scalar_index.size(); ++i)
-    if (s_.schedule.live[i] && s_.schedule.scalar_index[i].expr.valid()) emit_parts(s_.schedule.scalar_index[i]);
-  for (const IndexForm& form : s_.schedule.store_index) emit_parts(form);
+  for (size_t i = 0; i < s_.plan.scalar_index.size(); ++i)
+    if (s_.plan.live[i] && s_.plan.scalar_index[i].expr.valid()) emit_parts(s_.plan.scalar_index[i]);
+  for (const IndexForm& form : s_.plan.store_index) emit_parts(form);
 }
 
 Value* IndexEmitter::emit(const IndexForm& form) {
   if (!form.coefficient.valid() || s_.lanes == 1 || is_vector(form.coefficient)) return emit(form.expr);
   if (s_.kernel.env().pool().is_const(form.coefficient, 0)) return emit(form.rest);
   Value* coefficient = emit(form.coefficient);
-  Value* start = s_.vars.at(s_.schedule.loops[s_.schedule.vector].var);
-  Value* steps = s_.ir.CreateMul(s_.splat(coefficient), s_.iota());
+  Value* start = s_.vars.at(s_.plan.loops[s_.plan.vector].var);
+  Value *lanes = s_.splat(coefficient), *lane = s_.iota();
+  match(lanes, lane);
+  Value* steps = s_.ir.CreateMul(lanes, lane);
   Value* rest = emit(form.rest);
-  if (EmitState::is_vector(rest)) steps = s_.ir.CreateAdd(steps, rest), rest = s_.i64(0);
-  return s_.ir.CreateAdd(s_.splat(s_.ir.CreateAdd(rest, s_.ir.CreateMul(coefficient, start))), steps);
+  match(coefficient, start);
+  match(steps, rest);
+  if (EmitState::is_vector(rest)) steps = s_.ir.CreateAdd(steps, rest), rest = s_.index(0);
+  Value* first = s_.ir.CreateMul(coefficient, start);
+  match(rest, first);
+  first = s_.splat(s_.ir.CreateAdd(rest, first));
+  match(first, steps);
+  return s_.ir.CreateAdd(first, steps);
 }
 
 IndexEmitter::Access IndexEmitter::access(const IndexForm& form, Value*& offset) {
@@ -76,13 +84,17 @@ IndexEmitter::Access IndexEmitter::access(const IndexForm& form, Value*& offset)
     return Access::Uniform;
   }
   if (form.coefficient.valid() && !is_vector(form.rest)) {
-    Value* start = s_.vars.at(s_.schedule.loops[s_.schedule.vector].var);
+    Value* start = s_.vars.at(s_.plan.loops[s_.plan.vector].var);
     if (s_.kernel.env().pool().is_const(form.coefficient, 1)) {
-      offset = s_.ir.CreateAdd(emit(form.rest), start);
+      Value* rest = emit(form.rest);
+      match(rest, start);
+      offset = s_.ir.CreateAdd(rest, start);
       return Access::Contiguous;
     }
     if (const int apart = step(form); apart != 0) {
-      offset = s_.ir.CreateAdd(emit(form.rest), s_.ir.CreateMul(start, s_.i64(apart)));
+      Value *line = s_.ir.CreateMul(start, s_.index(apart)), *rest = emit(form.rest);
+      match(rest, line);
+      offset = s_.ir.CreateAdd(rest, line);
       return Access::Strided;
     }
   }
@@ -100,7 +112,7 @@ int IndexEmitter::step(const IndexForm& form) const {
 Value* IndexEmitter::emit(ExprId id) {
   const sym::ExprPool& pool = s_.kernel.env().pool();
   const sym::Expr& e = pool[id];
-  if (e.kind == Kind::Const) return s_.i64(e.value);
+  if (e.kind == Kind::Const) return s_.index(e.value);
   if (e.kind == Kind::Var) return variable(VarId{static_cast<uint32_t>(e.value)});
   const About& of = about(id);
   if (of.bound) return fold_operands(id);
@@ -137,9 +149,17 @@ Value* IndexEmitter::fold_operands(ExprId id) {
   for (size_t i = 1; i < operands.size(); ++i) {
     Value* next = emit(operands[i]);
     if (EmitState::is_vector(out) || EmitState::is_vector(next)) out = s_.splat(out), next = s_.splat(next);
+    match(out, next);
     out = combine(id, out, next);
   }
   return out;
+}
+
+// Expressions that mention a scalar's value have 64 bits, whatever others have.
+void IndexEmitter::match(Value*& a, Value*& b) {
+  const unsigned bits = std::max(a->getType()->getScalarSizeInBits(), b->getType()->getScalarSizeInBits());
+  for (Value** v : {&a, &b})
+    if ((*v)->getType()->getScalarSizeInBits() < bits) *v = s_.widened_index(*v);
 }
 
 Value* IndexEmitter::truth(Value* v) {
@@ -211,7 +231,7 @@ Value* IndexEmitter::divide_by_reciprocal(Value* a, Value* b, bool is_mod) {
 
 // Lanes past a mask and code hoisted out of empty loops may see a divisor of 0, which must not trap.
 Value* IndexEmitter::division(ExprId id, Value* a, Value* b) {
-  const auto& proved = s_.schedule.unsigned_division;
+  const auto& proved = s_.plan.unsigned_division;
   const bool is_unsigned = std::binary_search(proved.begin(), proved.end(), id);
   const bool is_mod = s_.kernel.env().pool()[id].kind == Kind::Mod;
   Value* zero = s_.constant_int_like(b, 0);
@@ -228,4 +248,4 @@ Value* IndexEmitter::division(ExprId id, Value* a, Value* b) {
   return s_.ir.CreateSub(quotient, s_.ir.CreateZExt(adjust, quotient->getType()));
 }
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen

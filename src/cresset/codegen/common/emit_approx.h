@@ -4,9 +4,9 @@
 
 #include <span>
 
-#include "codegen/cpu/emit_state.h"
+#include "codegen/common/emit_state.h"
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 class ApproxEmitter {
  public:
@@ -47,4 +47,4 @@ class ApproxEmitter {
   EmitState& s_;
 };
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen

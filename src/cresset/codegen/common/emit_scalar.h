@@ -1,15 +1,28 @@
 // Emits a scalar operator, over plain values or over lanes.
 #pragma once
 
-#include "codegen/cpu/emit_math.h"
-#include "codegen/cpu/emit_memory.h"
+#include <array>
 
-namespace cresset::codegen::cpu {
+#include "codegen/common/emit_index.h"
+
+namespace cresset::codegen {
+
+// What devices do each in their own way.
+class MachineOps {
+ public:
+  virtual ~MachineOps() = default;
+  virtual llvm::Value* load(const loop::Scalar& scalar, const IndexForm& form) = 0;
+  virtual llvm::Value* size(const IndexForm& form) = 0;  // i64
+  virtual llvm::Value* round_to(DType narrow, llvm::Value* v) = 0;
+  // Transcendental functions. Operands are all plain or all vectors of one length; f32 or f64.
+  virtual llvm::Value* math(loop::Op op, std::vector<llvm::Value*> operands) = 0;
+  virtual llvm::Value* fmod(llvm::Value* a, llvm::Value* b) = 0;
+};
 
 class ScalarEmitter {
  public:
-  ScalarEmitter(EmitState& state, IndexEmitter& index, MemoryEmitter& memory)
-      : s_(state), index_(index), memory_(memory), math_(state) {}
+  ScalarEmitter(EmitState& state, IndexEmitter& index, MachineOps& machine)
+      : s_(state), index_(index), machine_(machine) {}
 
   // Emits any scalar except Reduce; operands' values are in the state.
   llvm::Value* emit(ScalarId id);
@@ -19,6 +32,9 @@ class ScalarEmitter {
 
  private:
   llvm::Value* against_bound(const loop::Scalar& scalar);
+  llvm::Value* philox(const loop::Scalar& scalar);
+  llvm::Value* philox_blocks(llvm::Value* seed, llvm::Value* stream, llvm::Value* first);
+  std::array<llvm::Value*, 4> philox_words(llvm::Value* seed, llvm::Value* stream, llvm::Value* counter);
   llvm::Value* constant(const loop::Scalar& scalar);
   llvm::Value* cast(DType from, DType to, llvm::Value* v);
   llvm::Value* bit_cast(DType from, DType to, llvm::Value* v);
@@ -31,13 +47,11 @@ class ScalarEmitter {
   llvm::Value* divide(loop::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* shift(loop::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* sign(DType dtype, llvm::Value* a);
-  llvm::Value* fmod(llvm::Value* a, llvm::Value* b);
   llvm::Value* remainder(llvm::Value* a, llvm::Value* b);
 
   EmitState& s_;
   IndexEmitter& index_;
-  MemoryEmitter& memory_;
-  MathEmitter math_;
+  MachineOps& machine_;
 };
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen

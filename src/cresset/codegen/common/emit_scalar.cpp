@@ -1,8 +1,10 @@
-#include "codegen/cpu/emit_scalar.h"
+#include "codegen/common/emit_scalar.h"
 
 #include <limits>
 
-namespace cresset::codegen::cpu {
+#include "loop/scalar_eval.h"
+
+namespace cresset::codegen {
 
 using llvm::CmpInst;
 using llvm::Value;
@@ -12,10 +14,11 @@ namespace Intrinsic = llvm::Intrinsic;
 
 Value* ScalarEmitter::emit(ScalarId id) {
   const loop::Scalar& scalar = s_.scalar(id);
-  const IndexForm& form = s_.schedule.scalar_index[id.index];
+  const IndexForm& form = s_.plan.scalar_index[id.index];
   if (scalar.op == Op::Const) return constant(scalar);
-  if (scalar.op == Op::Size) return index_.emit_in_runs(form);
-  if (scalar.op == Op::Load) return memory_.load(scalar, form);
+  if (scalar.op == Op::Size) return machine_.size(form);
+  if (scalar.op == Op::Load) return machine_.load(scalar, form);
+  if (scalar.op == Op::Philox) return philox(scalar);
   if (Value* known = against_bound(scalar)) return known;
   Value* operands[3] = {};
   const ScalarId ids[3] = {scalar.a, scalar.b, scalar.c};
@@ -39,8 +42,9 @@ Value* ScalarEmitter::against_bound(const loop::Scalar& scalar) {
     Value* bound = s_.value(swapped ? scalar.a : scalar.b);
     Value* first = nullptr;
     if (s_.scalar(line).op != Op::Size || s_.scalar(line).dtype != DType::I64 || EmitState::is_vector(bound)) continue;
-    if (index_.access(s_.schedule.scalar_index[line.index], first) != IndexEmitter::Access::Contiguous) continue;
-    Value* apart = s_.ir.CreateBinaryIntrinsic(Intrinsic::ssub_sat, bound, first);  // the bound may be data
+    if (index_.access(s_.plan.scalar_index[line.index], first) != IndexEmitter::Access::Contiguous) continue;
+    Value* apart =
+        s_.ir.CreateBinaryIntrinsic(Intrinsic::ssub_sat, bound, s_.widened_index(first));  // the bound may be data
     apart = s_.ir.CreateBinaryIntrinsic(Intrinsic::smin, apart, s_.i64(s_.lanes));
     apart = s_.ir.CreateBinaryIntrinsic(Intrinsic::smax, apart, s_.i64(-1));
     apart = s_.splat(s_.ir.CreateTrunc(apart, s_.ir.getInt32Ty()));
@@ -48,6 +52,64 @@ Value* ScalarEmitter::against_bound(const loop::Scalar& scalar) {
     return swapped ? comparison(scalar.op, DType::I32, apart, lane) : comparison(scalar.op, DType::I32, lane, apart);
   }
   return nullptr;
+}
+
+// The four words of a block, as i32. Operands are i64, all plain or all vectors of one length.
+std::array<Value*, 4> ScalarEmitter::philox_words(Value* seed, Value* stream, Value* counter) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  llvm::Type* narrow = counter->getType()->getWithNewType(ir.getInt32Ty());
+  const auto low = [&](Value* v) { return ir.CreateTrunc(v, narrow); };
+  const auto high = [&](Value* v) { return low(ir.CreateLShr(v, s_.constant_int_like(v, 32))); };
+  std::array<Value*, 4> words{low(counter), high(counter), low(stream), high(stream)};
+  Value* keys[] = {low(seed), high(seed)};
+  for (int round = 0; round < 10; ++round) {
+    Value* products[2];
+    for (size_t i = 0; i < 2; ++i) {
+      Value* wide = ir.CreateZExt(words[2 * i], counter->getType());
+      products[i] = ir.CreateMul(wide, s_.constant_int_like(wide, loop::kPhiloxMultipliers[i]), "", /*HasNUW=*/true);
+    }
+    words = {ir.CreateXor(ir.CreateXor(high(products[1]), words[1]), keys[0]), low(products[1]),
+             ir.CreateXor(ir.CreateXor(high(products[0]), words[3]), keys[1]), low(products[0])};
+    for (size_t i = 0; i < 2; ++i)
+      keys[i] = ir.CreateAdd(keys[i], s_.constant_int_like(keys[i], static_cast<int32_t>(loop::kPhiloxKeySteps[i])));
+  }
+  return words;
+}
+
+// Lanes at neighbouring positions that start a block share a block for each four lanes.
+Value* ScalarEmitter::philox(const loop::Scalar& scalar) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  Value *seed = s_.value(scalar.a), *stream = s_.value(scalar.b), *position = s_.value(scalar.c);
+  const auto each = [&]() -> Value* {
+    const bool vector = EmitState::is_vector(seed) || EmitState::is_vector(stream) || EmitState::is_vector(position);
+    const auto spread = [&](Value* v) { return vector ? s_.splat(v) : v; };
+    Value* at = spread(position);
+    const auto words = philox_words(spread(seed), spread(stream), ir.CreateLShr(at, s_.constant_int_like(at, 2)));
+    Value* which = ir.CreateAnd(at, s_.constant_int_like(at, 3));
+    Value* out = words[3];
+    for (int i = 3; i-- > 0;)
+      out = ir.CreateSelect(ir.CreateICmpEQ(which, s_.constant_int_like(which, i)), words[static_cast<size_t>(i)], out);
+    return ir.CreateZExt(out, at->getType());
+  };
+  const bool together = EmitState::is_vector(position) && s_.lanes % 4 == 0 && !EmitState::is_vector(seed) &&
+                        !EmitState::is_vector(stream);
+  if (!together) return each();
+  Value* first = ir.CreateExtractElement(position, uint64_t{0});
+  Value* lane = ir.CreateIntCast(s_.iota(), position->getType(), /*isSigned=*/true);
+  Value* neighbours = ir.CreateAndReduce(ir.CreateICmpEQ(position, ir.CreateAdd(s_.splat(first), lane)));
+  Value* starts = ir.CreateICmpEQ(ir.CreateAnd(first, s_.i64(3)), s_.i64(0));
+  return index_.where(ir.CreateAnd(neighbours, starts), [&] { return philox_blocks(seed, stream, first); }, each);
+}
+
+Value* ScalarEmitter::philox_blocks(Value* seed, Value* stream, Value* first) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  Value* out = llvm::PoisonValue::get(s_.widened(ir.getInt64Ty(), s_.lanes));
+  for (int lane = 0; lane < s_.lanes; lane += 4) {
+    const auto words = philox_words(seed, stream, ir.CreateLShr(ir.CreateAdd(first, s_.i64(lane)), 2));
+    for (uint64_t i = 0; i < 4; ++i)
+      out = ir.CreateInsertElement(out, ir.CreateZExt(words[i], ir.getInt64Ty()), static_cast<uint64_t>(lane) + i);
+  }
+  return out;
 }
 
 Value* ScalarEmitter::constant(const loop::Scalar& scalar) {
@@ -59,7 +121,7 @@ Value* ScalarEmitter::constant(const loop::Scalar& scalar) {
 Value* ScalarEmitter::compute(const loop::Scalar& scalar, DType from, Value* const* v) {
   if (scalar.op == Op::Cast) return cast(from, scalar.dtype, v[0]);
   if (scalar.op == Op::BitCast) return bit_cast(from, scalar.dtype, v[0]);
-  if (scalar.op == Op::RoundTo) return memory_.round_to(scalar.round, v[0]);
+  if (scalar.op == Op::RoundTo) return machine_.round_to(scalar.round, v[0]);
   if (scalar.op == Op::Select) return s_.ir.CreateSelect(v[0], v[1], v[2]);
   if (scalar.op >= Op::Eq && scalar.op <= Op::Ge) return comparison(scalar.op, from, v[0], v[1]);
   if (scalar.op == Op::IsNan) return s_.ir.CreateFCmpUNO(v[0], v[0]);
@@ -153,7 +215,7 @@ Value* ScalarEmitter::float_unary(const loop::Scalar& scalar, Value* a) {
     case Op::Round:
       return s_.ir.CreateUnaryIntrinsic(Intrinsic::roundeven, a);
     default:
-      return math_.emit(scalar.op, {a});
+      return machine_.math(scalar.op, {a});
   }
 }
 
@@ -171,29 +233,9 @@ Value* ScalarEmitter::extreme(bool greatest, DType dtype, Value* a, Value* b) {
   return s_.ir.CreateBinaryIntrinsic(greatest ? Intrinsic::maximum : Intrinsic::minimum, a, b);
 }
 
-// Assume that |a / b| is below half the range of the mantissa. Then trunc(a / b) is the quotient, or exceeds it by 1
-// where a / b was rounded up to an integer. a - quotient * b and its correction are exact. All other lanes (also NaN)
-// are computed by the C library.
-Value* ScalarEmitter::fmod(Value* a, Value* b) {
-  if (!EmitState::is_vector(a) || !s_.has_fma) return s_.ir.CreateFRem(a, b);
-  const double most = a->getType()->getScalarType()->isDoubleTy() ? 0x1p51 : 0x1p22;
-  Value* ratio = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, s_.ir.CreateFDiv(a, b));
-  Value* beyond = s_.ir.CreateNot(s_.ir.CreateFCmpOLT(ratio, s_.constant_like(a, most)));
-  if (s_.mask != nullptr) beyond = s_.ir.CreateAnd(beyond, s_.mask);
-  Value* quotient = s_.ir.CreateUnaryIntrinsic(Intrinsic::trunc, ratio);
-  Value* whole = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, a);
-  Value* divisor = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, b);
-  Value* rest = s_.ir.CreateIntrinsic(a->getType(), Intrinsic::fma, {s_.ir.CreateFNeg(quotient), divisor, whole});
-  Value* zero = s_.constant_like(a, 0);
-  rest = s_.ir.CreateSelect(s_.ir.CreateFCmpOLT(rest, zero), s_.ir.CreateFAdd(rest, divisor), rest);
-  rest = s_.ir.CreateSelect(s_.ir.CreateFCmpOEQ(quotient, zero), whole, rest);  // the divisor may be infinite
-  rest = s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, rest, a);
-  return s_.unless_any(beyond, rest, [&] { return s_.ir.CreateFRem(a, b); });
-}
-
 Value* ScalarEmitter::remainder(Value* a, Value* b) {
   Value* zero = s_.constant_like(a, 0);
-  Value* m = fmod(a, b);
+  Value* m = machine_.fmod(a, b);
   Value* signs_differ = s_.ir.CreateXor(s_.ir.CreateFCmpOLT(b, zero), s_.ir.CreateFCmpOLT(m, zero));
   Value* adjust = s_.ir.CreateAnd(s_.ir.CreateFCmpUNE(m, zero), signs_differ);
   return s_.ir.CreateSelect(adjust, s_.ir.CreateFAdd(m, b), m);
@@ -210,7 +252,7 @@ Value* ScalarEmitter::float_binary(const loop::Scalar& scalar, Value* a, Value* 
     case Op::Div:
       return s_.ir.CreateFDiv(a, b);
     case Op::Fmod:
-      return fmod(a, b);
+      return machine_.fmod(a, b);
     case Op::Remainder:
       return remainder(a, b);
     case Op::CopySign:
@@ -224,7 +266,7 @@ Value* ScalarEmitter::float_binary(const loop::Scalar& scalar, Value* a, Value* 
     case Op::Fmin:
       return s_.ir.CreateBinaryIntrinsic(Intrinsic::minnum, a, b);
     default:
-      return math_.emit(scalar.op, {a, b});
+      return machine_.math(scalar.op, {a, b});
   }
 }
 
@@ -315,4 +357,4 @@ Value* ScalarEmitter::shift(Op op, DType dtype, Value* a, Value* b) {
   return s_.ir.CreateSelect(outside, s_.constant_int_like(a, 0), s_.ir.CreateLShr(a, amount));
 }
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen

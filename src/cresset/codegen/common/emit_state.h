@@ -8,32 +8,28 @@
 #include <unordered_map>
 #include <vector>
 
-#include "codegen/cpu/schedule.h"
-#include "codegen/cpu/symbol_resolver.h"
+#include "codegen/common/kernel_plan.h"
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 struct EmitState {
-  EmitState(const loop::Kernel& kernel, const Schedule& schedule, llvm::Module& module)
-      : kernel(kernel), schedule(schedule), module(module), ir(module.getContext()), values(kernel.scalars.size()) {}
+  EmitState(const loop::Kernel& kernel, const KernelPlan& plan, llvm::Module& module)
+      : kernel(kernel), plan(plan), module(module), ir(module.getContext()), values(kernel.scalars.size()) {}
 
   const loop::Kernel& kernel;
-  const Schedule& schedule;
+  const KernelPlan& plan;
   llvm::Module& module;
   llvm::IRBuilder<> ir;
-  SymbolResolver resolver = nullptr;
-  int vector_bits = 128;
-  bool has_fma = false;
-  bool has_bf16 = false;    // f32 to bf16 by vectors of 16
-  bool has_scalef = false;  // AVX-512's x * 2^n, for vectors of 16
+  bool has_fma = false;      // fused multiply-add in hardware
+  bool has_scalef = false;   // AVX-512's x * 2^n, for vectors of 16
+  int sum_levels = 1;        // how often running float sums are put away: see Accumulator
+  unsigned index_bits = 64;  // of index expressions, but for those that mention a scalar's value, which have 64
 
   std::vector<llvm::Value*> values;              // by scalar: the value in the innermost scope which computed it
-  std::unordered_map<VarId, llvm::Value*> vars;  // i64; the vector variable: its value in lane 0
+  std::unordered_map<VarId, llvm::Value*> vars;  // of index_bits; the vector variable: its value in lane 0
   std::vector<llvm::Value*> buffers;             // pointers
-  llvm::Value* scratch = nullptr;
-  llvm::Value* zeros = nullptr;  // pointer to 8 readable bytes of zero
-  int lanes = 1;                 // of the vector loop's body being emitted
-  llvm::Value* mask = nullptr;   // <lanes x i1>; nullptr: all lanes are active
+  int lanes = 1;                                 // of the vector loop's body being emitted
+  llvm::Value* mask = nullptr;                   // <lanes x i1>; nullptr: all lanes are active
 
   const loop::Scalar& scalar(ScalarId id) const { return kernel[id]; }
   llvm::Value* value(ScalarId id) const { return values[id.index]; }
@@ -45,6 +41,12 @@ struct EmitState {
     return n == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(n));
   }
   llvm::Value* i64(int64_t v) { return ir.getInt64(static_cast<uint64_t>(v)); }
+  llvm::IntegerType* index_type() { return ir.getIntNTy(index_bits); }
+  llvm::Value* index(int64_t v) {
+    return llvm::ConstantInt::get(index_type(), static_cast<uint64_t>(v), /*isSigned=*/true);
+  }
+  // An index in 64 bits.
+  llvm::Value* widened_index(llvm::Value* v) { return ir.CreateSExt(v, v->getType()->getWithNewType(ir.getInt64Ty())); }
   llvm::Value* splat(llvm::Value* v) {  // vectors pass through
     return is_vector(v) || lanes == 1 ? v : ir.CreateVectorSplat(static_cast<unsigned>(lanes), v);
   }
@@ -55,7 +57,7 @@ struct EmitState {
   llvm::Value* splat_like(llvm::Value* like, llvm::Value* v) {
     return is_vector(like) ? ir.CreateVectorSplat(lanes_of(like), v) : v;
   }
-  llvm::Value* iota();  // <0, 1, ..., lanes - 1> of i64
+  llvm::Value* iota();  // <0, 1, ..., lanes - 1> of index_bits
   // A constant of v's type (splat for vectors).
   llvm::Value* constant_like(llvm::Value* v, double number);
   llvm::Value* constant_int_like(llvm::Value* v, int64_t number);
@@ -66,4 +68,4 @@ struct EmitState {
 
 inline bool is_unsigned(DType dtype) { return dtype == DType::U8 || dtype == DType::Bool; }
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen

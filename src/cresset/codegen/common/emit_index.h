@@ -1,16 +1,17 @@
-// Emits symbolic index expressions as i64 code.
+// Emits symbolic index expressions as code: in 64 bits, or in 32 bits where the launch has checked that they fit.
 #pragma once
 
 #include <functional>
 #include <optional>
 
-#include "codegen/cpu/emit_state.h"
+#include "codegen/common/emit_state.h"
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 class IndexEmitter {
  public:
   explicit IndexEmitter(EmitState& state) : s_(state) {}
+  virtual ~IndexEmitter() = default;
 
   // Emitted values are reused later in the same scope, a loop's body. Index expressions share parts, and each load,
   // pass and tail emits them again.
@@ -19,7 +20,7 @@ class IndexEmitter {
   // Emits the parts of index expressions which depend on no loop deeper than `depth`.
   void prepare(uint16_t depth);
 
-  // i64, or <lanes x i64> when lanes differ.
+  // Of the state's index_bits, or of 64 when it mentions a scalar's value; a vector when lanes differ.
   llvm::Value* emit(ExprId expr);
   // The same, using the linear form in the vector variable.
   llvm::Value* emit(const IndexForm& form);
@@ -43,6 +44,11 @@ class IndexEmitter {
                      const std::function<llvm::Value*()>& otherwise);
   // The same as emit(form), but fast where lanes are neighbours.
   llvm::Value* emit_in_runs(const IndexForm& form);
+
+ protected:
+  // FloorDiv or Mod.
+  virtual llvm::Value* division(ExprId expr, llvm::Value* a, llvm::Value* b);
+  EmitState& s_;
 
  private:
   struct About {
@@ -70,7 +76,7 @@ class IndexEmitter {
   llvm::Value* variable(VarId var);
   llvm::Value* fold_operands(ExprId expr);
   llvm::Value* combine(ExprId expr, llvm::Value* a, llvm::Value* b);
-  llvm::Value* division(ExprId expr, llvm::Value* a, llvm::Value* b);
+  void match(llvm::Value*& a, llvm::Value*& b);
   llvm::Value* divide_by_reciprocal(llvm::Value* a, llvm::Value* b, bool is_mod);
   llvm::Value* relation(llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* b);
   llvm::Value* truth(llvm::Value* v);
@@ -81,9 +87,8 @@ class IndexEmitter {
   llvm::Value* stays_inside(const Division& division, llvm::Value* last);
   llvm::Value* last_lane();
 
-  EmitState& s_;
   std::unordered_map<ExprId, About> about_;
   std::vector<Known> known_;
 };
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen

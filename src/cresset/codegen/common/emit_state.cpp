@@ -1,8 +1,8 @@
-#include "codegen/cpu/emit_state.h"
+#include "codegen/common/emit_state.h"
 
 #include <llvm/IR/MDBuilder.h>
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 llvm::Type* EmitState::register_type(DType dtype) {
   switch (dtype) {
@@ -39,7 +39,7 @@ llvm::Type* EmitState::memory_type(DType dtype) {
 
 llvm::Value* EmitState::iota() {
   std::vector<llvm::Constant*> elements;
-  for (int i = 0; i < lanes; ++i) elements.push_back(ir.getInt64(static_cast<uint64_t>(i)));
+  for (int i = 0; i < lanes; ++i) elements.push_back(llvm::ConstantInt::get(index_type(), static_cast<uint64_t>(i)));
   return llvm::ConstantVector::get(elements);
 }
 
@@ -69,4 +69,4 @@ llvm::Value* EmitState::unless_any(llvm::Value* condition, llvm::Value* value,
   return out;
 }
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen

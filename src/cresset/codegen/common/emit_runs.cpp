@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "codegen/cpu/emit_index.h"
+#include "codegen/common/emit_index.h"
 
-namespace cresset::codegen::cpu {
+namespace cresset::codegen {
 
 using llvm::Value;
 using sym::Kind;
@@ -157,4 +157,4 @@ Value* IndexEmitter::last_lane() {
   return s_.ir.CreateSub(s_.ir.CreateZExtOrTrunc(inside, s_.ir.getInt64Ty()), s_.i64(1));
 }
 
-}  // namespace cresset::codegen::cpu
+}  // namespace cresset::codegen
