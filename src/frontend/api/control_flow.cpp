@@ -59,14 +59,14 @@ PyObject* attempt(F&& f) {
 PyObject* begin_part(PyObject*, PyObject* roots) {
   return attempt([&] {
     if (!possible()) return PyRef::borrow(Py_False);
-    Session::current()->begin_part(roots);
+    Session::current()->subgraphs().begin_part(roots);
     capture().begin_part();
     return PyRef::borrow(Py_True);
   });
 }
 
 void abandon() {
-  Session::current()->end_part();
+  Session::current()->subgraphs().end_part();
   capture().abandon_part();
 }
 
@@ -80,7 +80,7 @@ PyObject* end_part(PyObject*, PyObject* outputs) {
       abandon();
       throw;
     }
-    Session::current()->end_part();
+    Session::current()->subgraphs().end_part();
     return checked(PyCapsule_New(part.release(), kPart, [](PyObject* capsule) {
       delete static_cast<bridge::GraphPart*>(PyCapsule_GetPointer(capsule, kPart));
     }));

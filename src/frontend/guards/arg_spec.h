@@ -46,7 +46,7 @@ struct ArgSpec {
   uint32_t position = 0;
   int64_t length = -1;  // Opaque: the required number of items; negative: any
   PyRef first;          // the value at capture of a Text, and of an Int which became symbolic before it varied
-  // Tuple, Value: set where the program compared the object with `is` (`Session::note_is`). `asked` numbers the
+  // Tuple, Value: set where the program compared the object with `is` (`ReadLog::note_is`). `asked` numbers the
   // compared objects from 1 on. `is` is the object outside the arguments which it must be; `is_not` is a tuple of the
   // objects which it must not be.
   uint32_t asked = 0;

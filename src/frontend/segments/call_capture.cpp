@@ -57,7 +57,7 @@ class CaptureRun final : public PieceMaker {
     const bool ages_known = no_collection->ages_known();
     enter_inference_apart(request.inference_apart);
     if (request.options.evaluate) session_ = std::make_unique<Session>(*this);
-    if (session_ != nullptr && ages_known) session_->know_ages(young_);
+    if (session_ != nullptr && ages_known) session_->provenance().know_ages(young_);
   }
 
   // Runs the call once, for real. Returns its result, or nullptr with the function's exception set.
@@ -105,7 +105,7 @@ class CaptureRun final : public PieceMaker {
     // torch.func transform the autograd levels hold symbolic sizes, which only kernels of the trace key accept.
     if (!piece_->capture().closed() || inside_transform()) return number;
     bridge::Capture::leave_dispatch_state();
-    if (!session_->is_in_calls_at_the_end(activation)) out_of_calls(activation);
+    if (!session_->operation().is_in_calls_at_the_end(activation)) out_of_calls(activation);
     return number;
   }
 
@@ -191,7 +191,7 @@ class CaptureRun final : public PieceMaker {
   bool may_begin_again() {
     const bridge::Capture& capture = piece_->capture();
     return session_ != nullptr && home_ == nullptr && retired_.size() == 1 && !capture.closed() &&
-           std::all_of(session_->writes().begin(), session_->writes().end(), is_counter_of_torch) &&
+           std::all_of(session_->writes().entries().begin(), session_->writes().entries().end(), is_counter_of_torch) &&
            !capture.has_effects_since(begun_);
   }
 
@@ -265,18 +265,21 @@ class CaptureRun final : public PieceMaker {
     if (!taken || session_ == nullptr) return taken;
     session_->begin(piece_->variant()->facts, capture);
     if (home_ != nullptr)
-      session_->add_frames(piece_->variant()->args, piece_->given_args());
+      session_->arguments().add_frames(piece_->variant()->args, piece_->given_args());
     else
-      session_->add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
-    session_->add_argument(piece_->variant()->kwargs, piece_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
+      session_->arguments().add_argument(piece_->variant()->args, piece_->given_args(),
+                                         checked(Py_BuildValue("(i)", 0)).get());
+    session_->arguments().add_argument(piece_->variant()->kwargs, piece_->given_kwargs(),
+                                       checked(Py_BuildValue("(i)", 1)).get());
     if (piece_->places_symbols()) session_->place_symbols();
     const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
       if (is_structure(inputs[i].given.get()) || is_callable_by_parts(inputs[i].given.get()) ||
           is_text(inputs[i].given.get()) || inputs[i].spec.kind == ArgSpec::Kind::Opaque ||
           inputs[i].spec.kind == ArgSpec::Kind::Tensor)
-        session_->add_argument(inputs[i].spec, inputs[i].given.get(),
-                               checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
+        session_->arguments().add_argument(
+            inputs[i].spec, inputs[i].given.get(),
+            checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;
   }
 
@@ -287,8 +290,8 @@ class CaptureRun final : public PieceMaker {
     CompilingFlag compiling;
     compiling_ = &compiling;
     if (session_ != nullptr) {
-      for (const Bookkeeping& each : bookkeeping_names()) session_->ignore(each.owner, each.name);
-      session_->ignore(HooksOfCall::counter(), "next_id");
+      for (const Bookkeeping& each : bookkeeping_names()) session_->reads().ignore(each.owner, each.name);
+      session_->reads().ignore(HooksOfCall::counter(), "next_id");
     }
     std::optional<SubstitutedCalls> traced;
     if (session_ == nullptr) traced.emplace();
@@ -342,8 +345,8 @@ class CaptureRun final : public PieceMaker {
     if (session_ == nullptr) check_traced(args, kwargs);
     refuse_earlier_pieces();
     if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
-    variant.raised |= session_ != nullptr && session_->was_unseen();
-    if (session_ != nullptr && session_->in_transform())
+    variant.raised |= session_ != nullptr && session_->segment().was_unseen();
+    if (session_ != nullptr && session_->operation().in_transform())
       piece_->refuse({AutogradFeature, "the call leaves a level of forward_ad open"});
     variant.after = TorchState::now();
     if (!variant.after.reachable_from(variant.state)) piece_->refuse({ChangedModes, "the call changes torch's modes"});
@@ -374,7 +377,7 @@ class CaptureRun final : public PieceMaker {
 
   // Refuses all segments of this call, so that later calls run in eager mode from the beginning.
   void refuse_earlier_pieces() {
-    if (session_ == nullptr || !session_->changes_shared_class()) return;
+    if (session_ == nullptr || !session_->writes().changes_shared_class()) return;
     const BreakReason why =
         session_->refusal().empty() ? BreakReason(ChangedClass, "changes a class of its own") : session_->refusal();
     const auto refuse = [&](Piece& piece) {
@@ -423,12 +426,12 @@ class CaptureRun final : public PieceMaker {
   // A segment that found generators in state is not kept.
   void note_generators() {
     if (session_ == nullptr) return;
-    for (StateFacts::Source& source : session_->found_generators()) {
+    for (StateFacts::Source& source : session_->provenance().found_generators()) {
       piece_->variant()->raised = true;
       if (std::find(varying_->state.begin(), varying_->state.end(), source) == varying_->state.end())
         varying_->state.push_back(std::move(source));
     }
-    session_->found_generators().clear();
+    session_->provenance().found_generators().clear();
   }
 
   // ---- Graph breaks
@@ -456,14 +459,14 @@ class CaptureRun final : public PieceMaker {
       both.remark += " (" + obstacle.text() + ")";
       piece_->refuse(std::move(both));
       piece_->capture().flush(piece_->variant()->eager_reason);
-      session_->ends_inside_calls(cresset_eval_current());
+      session_->operation().ends_inside_calls(cresset_eval_current());
     } else {
       piece_->variant()->next.why = at;
       compile_piece();
     }
     const OneForOne one;
     piece_->take_back_numbers();
-    if (session_->in_progress().in_transform || inside_transform()) settle_wrappers();
+    if (session_->operation().in_progress().in_transform || inside_transform()) settle_wrappers();
     session_->remove_symbols_of_frames();  // written values follow below
     remove_written_symbols();
     if (piece_->refused()) {
@@ -477,7 +480,7 @@ class CaptureRun final : public PieceMaker {
     }
     keep_piece();
     const bool watches = session_->refusal().is(ObjectLifetime);
-    if (watches) forget_pieces(session_->dying(), {ObjectLifetime, kWatchesDeaths});
+    if (watches) forget_pieces(session_->lives().dying(), {ObjectLifetime, kWatchesDeaths});
     if (watches || obstacle.is(ObjectLifetime)) let_go();
     request_.turn.give();
     return rethrow(), true;
@@ -534,7 +537,7 @@ class CaptureRun final : public PieceMaker {
 
   // State or a caller receives an address: the next call captures again. Addresses in frames belong to copy.deepcopy().
   void leave_address(const UnsupportedResult& held) {
-    if (held.address != nullptr && !held.in_frames && session_->leave_address(held.address))
+    if (held.address != nullptr && !held.in_frames && session_->addresses().leave_address(held.address))
       piece_->variant()->raised = true;
   }
 
@@ -568,16 +571,16 @@ class CaptureRun final : public PieceMaker {
   BreakReason make_break() {
     closed_frame_ = -1;
     Variant& variant = *piece_->variant();
-    const InProgress& op = session_->in_progress();
+    const InProgress& op = session_->operation().in_progress();
     if (request_.options.fullgraph) return {UserRequest, "fullgraph=True"};
     refuse_earlier_pieces();
     const BreakReason refusal = session_->refusal();
-    variant.raised |= session_->was_unseen();
+    variant.raised |= session_->segment().was_unseen();
     if (!refusal.empty()) return refusal;
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
       return {InOperation, "in the middle of an operation of the interpreter"};
-    if (session_->has_ended()) return {NoReconstruction, "when the program has ended, and what it held dies"};
+    if (session_->frames().has_ended()) return {NoReconstruction, "when the program has ended, and what it held dies"};
     if (op.in_transform)
       return {AutogradFeature, "inside a transform of torch.func, or a level of torch.autograd.forward_ad"};
     if (op.uses_up) return {SideEffect, "the operation in progress has begun to use up what it was given"};
@@ -610,7 +613,7 @@ class CaptureRun final : public PieceMaker {
     collect_constants(variant.args, variant.next.constants);
     collect_constants(variant.kwargs, variant.next.constants);
     for (const StateFacts::Input& input : variant.facts.inputs()) collect_constants(input.spec, variant.next.constants);
-    session_->ends_here();
+    session_->operation().ends_here();
     return end_recipes(op.serial);
   }
 
@@ -650,13 +653,13 @@ class CaptureRun final : public PieceMaker {
   }
 
   std::vector<Effect> effects_of(RecipeBuilder& recipes) {
-    drop_replaced(session_->writes());
-    return build_effects(recipes, session_->writes());
+    drop_replaced(session_->writes().entries());
+    return build_effects(recipes, session_->writes().entries());
   }
 
   void build_fates() {
     if (session_ == nullptr) return;
-    for (const Session::ArgumentGenerator& generator : session_->generators()) {
+    for (const Provenance::ArgumentGenerator& generator : session_->provenance().generators()) {
       Fate& fate = piece_->variant()->fates.emplace_back();
       fate.path = generator.path;
       fate.lives_on = generator.get() != nullptr;
@@ -721,7 +724,7 @@ class CaptureRun final : public PieceMaker {
 
   // Replaces the symbols in written values by plain numbers, as in later calls.
   void remove_written_symbols() {
-    if (session_ != nullptr) take_symbols_out(session_->writes(), session_->changed_unseen());
+    if (session_ != nullptr) take_symbols_out(session_->writes().entries(), session_->provenance().changed_unseen());
   }
 
   const CaptureRequest& request_;

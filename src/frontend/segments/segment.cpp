@@ -206,26 +206,27 @@ void Piece::note_fixed(const at::Tensor& tensor, const std::string& name, const 
 void Piece::begin_recipes(Session* session) {
   builder_ = std::make_unique<RecipeBuilder>(*capture_);
   if (session == nullptr) return;
-  builder_->existed = [session](PyObject* object) { return session->existed(object); };
-  builder_->holds_function = [session](PyObject* function) { session->learn_what_it_holds(function); };
+  builder_->existed = [session](PyObject* object) { return session->provenance().existed(object); };
+  builder_->holds_function = [session](PyObject* function) { session->frames().learn_what_it_holds(function); };
   builder_->generator_number = [session](PyObject* object) {
-    const auto& generators = session->generators();
+    const auto& generators = session->provenance().generators();
     const auto found =
         std::find_if(generators.begin(), generators.end(), [&](const auto& g) { return g.get() == object; });
     return found != generators.end() ? static_cast<int32_t>(found - generators.begin()) : -1;
   };
-  builder_->is_older = [session](PyObject* tuple) { return session->is_older(tuple); };
-  builder_->is_opaque = [session](PyObject* object) { return session->is_opaque(object); };
-  builder_->arrays = &session->arrays();
-  builder_->is_address = [session](PyObject* number) { return session->is_address(number); };
+  builder_->is_older = [session](PyObject* tuple) { return session->provenance().is_older(tuple); };
+  builder_->is_opaque = [session](PyObject* object) { return session->provenance().is_opaque(object); };
+  builder_->arrays = &session->provenance().arrays();
+  builder_->is_address = [session](PyObject* number) { return session->addresses().is_address(number); };
   builder_->sum_of = [session](PyObject* list) -> std::pair<PyRef, PyRef> {
-    const Session::Sum* const sum = session->sum_of(list);
+    const Provenance::Sum* const sum = session->provenance().sum_of(list);
     return sum != nullptr ? std::pair{sum->list, sum->items} : std::pair<PyRef, PyRef>();
   };
   builder_->is_of_call = [session](PyObject* object) {
-    return is_tensor(object) || session->argument_path(object) != nullptr || !session->existed(object);
+    return is_tensor(object) || session->provenance().argument_path(object) != nullptr ||
+           !session->provenance().existed(object);
   };
-  builder_->argument_path = [session](PyObject* object) { return session->way_to(object); };
+  builder_->argument_path = [session](PyObject* object) { return session->provenance().way_to(object); };
 }
 
 BreakReason Piece::end_recipes(uint64_t before) {
