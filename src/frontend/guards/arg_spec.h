@@ -117,6 +117,15 @@ class SpecBuilder {
   void note_fixed_tuples(PyObject* slice);
   bool is_same_tuple(ArgSpec& spec, PyObject* object);
   void number_tuple(ArgSpec& spec, PyObject* object);
+  void build_child(ArgSpec& spec, PyObject* item, const std::string& suffix);
+  void build_items(ArgSpec& spec, PyObject* sequence);
+  bool is_repeated(ArgSpec& spec, PyObject* object);
+  bool build_opaque(ArgSpec& spec, PyObject* object);
+  bool build_tensor_or_same(ArgSpec& spec, PyObject* object);
+  bool build_value(ArgSpec& spec, PyObject* object);
+  bool build_container(ArgSpec& spec, PyObject* object);
+  bool build_by_parts(ArgSpec& spec, PyObject* object);
+  bool build_identity(ArgSpec& spec, PyObject* object);
   void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
   bool is_data(PyObject* object, const std::string& path) const;
   bool varies(const std::string& path) const;
