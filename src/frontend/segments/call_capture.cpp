@@ -23,6 +23,7 @@
 #include "frontend/segments/capture_setup.h"
 #include "frontend/segments/capture_state.h"
 #include "frontend/segments/next_segment.h"
+#include "frontend/segments/program_client.h"
 #include "frontend/segments/segment.h"
 #include "frontend/segments/write_lock.h"
 #include "frontend/session/live_at_break.h"
@@ -191,8 +192,7 @@ class CaptureRun final : public PieceMaker {
   bool may_begin_again() {
     const bridge::Capture& capture = piece_->capture();
     return session_ != nullptr && home_ == nullptr && retired_.size() == 1 && !capture.closed() &&
-           std::all_of(session_->writes().entries().begin(), session_->writes().entries().end(), is_counter_of_torch) &&
-           !capture.has_effects_since(begun_);
+           std::ranges::all_of(session_->writes().entries(), is_counter_of_torch) && !capture.has_effects_since(begun_);
   }
 
   bool begins_plainly() override {
@@ -205,7 +205,7 @@ class CaptureRun final : public PieceMaker {
   template <class Natively>
   PyRef begin_again(Natively&& natively) {
     PyErr_Clear();
-    piece_->capture().before_flush = nullptr;
+    piece_->capture().let_end_in_order(false);
     piece_->refuse({BreakKind::AutogradFeature,
                     "an operator that asks for plain sizes inside of a transform, where no piece can end"});
     piece_->capture().flush(piece_->variant()->eager_reason);
@@ -218,6 +218,17 @@ class CaptureRun final : public PieceMaker {
     return natively();
   }
 
+  struct Client final : ProgramClient {
+    explicit Client(CaptureRun& run) : run_(run) {}
+    void on_close() override { run_.time_.stop(); }
+    bool runs_python_autograd() const override { return run_.session_ != nullptr; }
+    void run_record(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run) override {
+      runs_python_autograd() ? run_.run_record(python, run) : run();
+    }
+    bool end_at_break(const BreakReason& why) override { return run_.end_at_break(why); }
+    CaptureRun& run_;
+  };
+
   // Starts a segment. Returns false when an argument cannot take part.
   bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
     auto piece = std::make_unique<Piece>(*options_, std::move(variant), request_.profile);
@@ -226,37 +237,23 @@ class CaptureRun final : public PieceMaker {
     bridge::Capture& capture = piece->capture();
     for (const ModuleGuards::NamedTensor& t : request_.names.tensors())
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
-    capture.locate = [tracker = std::make_shared<LocationTracker>()](bridge::Capture& c) { tracker->update(c); };
-    capture.symbolic_number = &symbolic_number;
-    capture.may_be_caught = &may_be_caught;
+    capture.set_client(std::make_shared<Client>(*this));
+    capture.let_end_in_order(session_ != nullptr);
     capture.decides_on_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->decisions);
     capture.pins_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->pins);
     capture.is_later_piece = varying_ != &request_.varying;
-    capture.on_close = [this] { time_.stop(); };
-    if (session_ != nullptr) {
-      capture.before_flush = [this](const BreakReason& why) {
-        try {
-          return end_at_break(why);
-        } catch (const PythonError&) {  // torch's code catches only its own exception class
-          python_error raised;
-          raised.persist();
-          throw raised;
-        }
-      };
-      capture.run_record = [this](const auto& python, const auto& run) { run_record(python, run); };
-    }
     bool taken = true;
     try {
       piece->enter(args, kwargs);
     } catch (const bridge::CaptureAbort& e) {
       piece->refuse(e.reason());
-      capture.before_flush = nullptr;
+      capture.let_end_in_order(false);
       capture.flush(piece->variant()->eager_reason);
       piece->take_back_numbers();
       taken = false;
     }
     if (request_.options.keep_rejected && taken && retired_.empty())
-      std::tie(env_of_first_, symbols_of_first_) = std::tuple(capture.env_ptr(), capture.symbols());
+      std::tie(env_of_first_, symbols_of_first_) = std::tuple(capture.env_ptr(), capture.recorder().symbols());
     if (piece_ != nullptr) piece_->retire();
     retired_.push_back(std::move(piece_));
     piece_ = std::move(piece);
@@ -264,22 +261,20 @@ class CaptureRun final : public PieceMaker {
     known_ = how_much_is_known();
     if (!taken || session_ == nullptr) return taken;
     session_->begin(piece_->variant()->facts, capture);
+    ArgumentWalk& arguments = session_->arguments();
     if (home_ != nullptr)
-      session_->arguments().add_frames(piece_->variant()->args, piece_->given_args());
+      arguments.add_frames(piece_->variant()->args, piece_->given_args());
     else
-      session_->arguments().add_argument(piece_->variant()->args, piece_->given_args(),
-                                         checked(Py_BuildValue("(i)", 0)).get());
-    session_->arguments().add_argument(piece_->variant()->kwargs, piece_->given_kwargs(),
-                                       checked(Py_BuildValue("(i)", 1)).get());
+      arguments.add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
+    arguments.add_argument(piece_->variant()->kwargs, piece_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
     if (piece_->places_symbols()) session_->place_symbols();
     const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
       if (is_structure(inputs[i].given.get()) || is_callable_by_parts(inputs[i].given.get()) ||
           is_text(inputs[i].given.get()) || inputs[i].spec.kind == ArgSpec::Kind::Opaque ||
           inputs[i].spec.kind == ArgSpec::Kind::Tensor)
-        session_->arguments().add_argument(
-            inputs[i].spec, inputs[i].given.get(),
-            checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
+        arguments.add_argument(inputs[i].spec, inputs[i].given.get(),
+                               checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;
   }
 
@@ -309,7 +304,7 @@ class CaptureRun final : public PieceMaker {
   void note_rejected() {
     const bridge::Capture& capture = piece_->capture();
     const bool first = retired_.size() == 1;
-    const bool by_sizes = capture.closed() ? capture.arguments_did_not_fit : !capture.reads_data();
+    const bool by_sizes = capture.closed() ? capture.arguments_did_not_fit : !capture.recorder().reads_data();
     if (!request_.options.keep_rejected || !first || !by_sizes) return;
     Variant& variant = *piece_->variant();
     variant.raised = true;
@@ -319,7 +314,7 @@ class CaptureRun final : public PieceMaker {
 
   void end_raised() {
     bridge::Capture& capture = piece_->capture();
-    capture.before_flush = nullptr;
+    capture.let_end_in_order(false);
     piece_->variant()->raised = true;
     piece_->refuse({Raised, "the call raised"});
     capture.flush({Raised, "the call raised"});
@@ -327,7 +322,7 @@ class CaptureRun final : public PieceMaker {
 
   void end_returned(PyObject* args, PyObject* kwargs, PyObject* result) {
     bridge::Capture& capture = piece_->capture();
-    capture.before_flush = nullptr;
+    capture.let_end_in_order(false);
     make_result(args, kwargs, result);
     if (!piece_->refused()) {
       compile_piece();
@@ -629,10 +624,11 @@ class CaptureRun final : public PieceMaker {
       const bool at_break = piece_->variant()->next.point != nullptr;
       leave_to_autograd(seen, piece_->capture(),
                         [&](PyObject* object) { return lives_on(object, piece_->recipes(), *session_, at_break); });
-      if (seen.failed || !piece_->capture().part_failure().empty()) seen.undo();
+      if (seen.failed || !piece_->capture().subgraphs().part_failure().empty()) seen.undo();
     };
     const PyRef objects = objects_of(python);
-    if (has_hook_of_c(objects.get())) return piece_->capture().fail_part({AutogradFeature, "a hook is C code"});
+    bridge::SubgraphRecorder& subgraphs = piece_->capture().subgraphs();
+    if (has_hook_of_c(objects.get())) return subgraphs.fail_part({AutogradFeature, "a hook is C code"});
     try {
       session_->run_part(objects.get(), run, seen);
     } catch (...) {
@@ -646,8 +642,8 @@ class CaptureRun final : public PieceMaker {
   // If a function must be left to autograd and was not recorded as such before, the next call captures again.
   BreakReason end_recipes(uint64_t before) {
     BreakReason why = piece_->end_recipes(before);
-    if (!why.empty() && piece_->capture().retained_gradients) leave_to_autograd(UseOfAutograd::Retains);
-    if (!why.empty() && piece_->capture().freed_graph) leave_to_autograd(UseOfAutograd::Frees);
+    if (!why.empty() && piece_->capture().gradients().retained_gradients()) leave_to_autograd(UseOfAutograd::Retains);
+    if (!why.empty() && piece_->capture().gradients().freed_graph()) leave_to_autograd(UseOfAutograd::Frees);
     if (!why.empty()) piece_->variant()->raised |= count_left_to_autograd() != left_to_autograd_;
     return why;
   }

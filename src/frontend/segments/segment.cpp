@@ -127,7 +127,7 @@ void add_tensors(PyObject* value, std::vector<at::Tensor>& out) {
 void Piece::settle_native_results(PyObject* value) const {
   std::vector<at::Tensor> tensors;
   if (value != nullptr) add_tensors(value, tensors);
-  if (!tensors.empty()) capture_->settle_native_results(tensors);
+  if (!tensors.empty()) capture_->gradients().settle_native_results(tensors);
 }
 
 void Piece::retire() {
@@ -183,7 +183,9 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
     capture_->add_guest(leaves_.tensors[i], names.tensors[i], marks);
   }
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
-    adopt(ints.emplace_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i])))).get());
+    adopt(ints.emplace_back(
+                  python_object(py::cast(capture_->recorder().add_int_argument(leaves_.ints[i], names.ints[i]))))
+              .get());
   presume_varying(std::move(names.presumed));
   for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
   Symbols symbols{numbers, placed_};
@@ -234,7 +236,7 @@ BreakReason Piece::end_recipes(uint64_t before) {
   BreakReason why;
   {
     const py::gil_scoped_release no_gil;
-    why = capture_->record_gradients(builder_->tensors);
+    why = capture_->gradients().record_gradients(builder_->tensors);
   }
   PyErr_Clear();  // the error of autograd's Python code (a checkpoint) is in `why`
   if (!why.empty()) return why;
@@ -246,7 +248,7 @@ BreakReason Piece::end_recipes(uint64_t before) {
   add_held_by_tracebacks();
   add_held_by_arguments();
   add_temporaries(before);
-  if (options_.fullgraph && capture_->reads_data())
+  if (options_.fullgraph && capture_->recorder().reads_data())
     return {BreakKind::DataDependentValue, "what runs depends on a number read from tensor data"};
   // Cycles which hold tensors of the call are young. A full collection costs tens of milliseconds. If it found no such
   // tensors once, the function stores tensors elsewhere, and the full collection is not repeated.
@@ -462,11 +464,11 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   if (!is_repeated) count();
   py::gil_scoped_release no_gil;
   std::vector<at::Tensor> results;
-  capture_->count_writes(-1);
+  capture_->storages().count_writes(-1);
   try {
     results = variant_->entry->run(inputs, symbols.data());
   } catch (...) {
-    capture_->count_writes(1);
+    capture_->storages().count_writes(1);
     throw;
   }
   for (const auto& [var, slot] : slots)  // data-dependent sizes: Python may hold them

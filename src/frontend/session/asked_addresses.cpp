@@ -1,6 +1,3 @@
-// Results of id() and hash() for objects that differ at each call. Looking such a number up in a container asks for the
-// object's identity (session_identity.cpp). If the program computes with the number or stores it, the entry serves only
-// this object. From the next capture on the id() call then runs between two segments, and the number is an input.
 #include "frontend/session/asked_addresses.h"
 
 #include <string_view>

@@ -1,5 +1,3 @@
-// Queries: calls without arguments which return at most a number. Examples are a module's call, which asks torch
-// whether it is traced, and super(). They are classified once.
 #include "frontend/session/call_classifier.h"
 
 #include <string_view>

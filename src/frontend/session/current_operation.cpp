@@ -48,7 +48,7 @@ Operation InProgress::kept() const {
 
 void CurrentOperation::start(CressetActivation* activation, Operation::Kind kind, int operation) {
   in_progress().begin(activation, kind, operation);
-  in_progress().serial = segment_.capture().serial();
+  in_progress().serial = segment_.capture().live().serial();
   in_progress().done = segment_.capture().done();
   in_progress().state = TorchState::now();
   in_progress().in_transform = tangent_levels_ > 0 || in_progress().state.depth_of_transforms() > 0;

@@ -1,6 +1,3 @@
-// Guards on object identity. Tensors, containers and objects among the arguments are guarded by structure. The program
-// may ask for their identity: as a dict key, as a member of a set, by `is`, or by address. Later calls are then guarded
-// on the identity as well.
 #include "frontend/session/identity_log.h"
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-// len() of containers in state. The length of a list which grows at each call is a varying number, and the items need
-// no guard. Also len() of plain data among the arguments, which is no inspection of the items.
 #include <opcode.h>
 
 #include <algorithm>

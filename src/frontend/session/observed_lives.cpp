@@ -1,5 +1,3 @@
-// Weak references, and programs that observe the death of objects: a capture keeps objects alive which it has met.
-
 #include "frontend/session/observed_lives.h"
 
 #include "frontend/cpython/dict_keys.h"

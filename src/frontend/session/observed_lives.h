@@ -1,5 +1,5 @@
-// Programs that observe the death of objects: a capture keeps objects alive which it has met, so it ends before an
-// operation that may reveal a death.
+// Programs which observe the death of objects. A capture keeps the objects alive which it has met, so it ends before an
+// operation with an observable death.
 #pragma once
 
 #include "frontend/eval/hooks.h"
@@ -19,8 +19,8 @@ class ObservedLives {
   // Whether the write or method may release an object whose death is observed, while the capture keeps it alive.
   bool may_end_a_life(const CressetWrite& write);
   bool may_end_a_life(const CCall& what);
-  // Whether the call asks for an object that only the capture keeps alive, or registers an observer for the death of an
-  // older object.
+  // Whether the call asks for an object which only the capture keeps alive, or registers an observer for the death of
+  // an older object.
   bool watches_death(const CCall& what, const CressetCall& call);
   // When the segment's refusal is BreakKind::ObjectLifetime: the watched object. Borrowed; nullptr: several objects.
   PyObject* dying() const { return dying_; }

@@ -1,4 +1,3 @@
-// Inspections of containers in state that differ at each call, and lists which grow without being inspected.
 #include "frontend/session/provenance.h"
 
 #include <opcode.h>

@@ -1,4 +1,4 @@
-// The evaluator's hooks: reads, writes, operators. Calls: session_calls.cpp, frames: session_frames.cpp.
+// The evaluator's hooks: reads, writes, operators. Calls: session_calls.cpp, frames: entered_frames.cpp.
 #include <opcode.h>
 #include <torch/csrc/Exceptions.h>
 

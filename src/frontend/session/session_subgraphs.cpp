@@ -27,7 +27,7 @@ void Session::run_part(PyObject* roots, const std::function<void()>& run, Record
   });
   subgraphs_.log_record(nullptr);
   if (!raised) subgraphs_.check_changed_back(seen);
-  seen.failed |= !raised && !segment_.capture().part_failure().empty();  // the function caught the error
+  seen.failed |= !raised && !segment_.capture().subgraphs().part_failure().empty();  // the function caught the error
   subgraphs_.end_part();
   segment_.capture().recording = kernels;
   operation_.in_progress() = around;

@@ -1,6 +1,3 @@
-// Parts of a program which may run zero or several times (subgraphs, functions of the autograd graph). They are
-// captured, so they must not have side effects.
-
 #include "frontend/session/subgraphs.h"
 
 #include <torch/csrc/Exceptions.h>
@@ -56,12 +53,12 @@ bool is_number(PyObject* object) { return is_symbolic_number(object) || is_const
 void Subgraphs::begin_part(PyObject* roots) {
   outer_.emplace_back();
   if (!Reach(provenance_, outer_.back()).from(roots))
-    segment_.capture().fail_part({BreakKind::Limits, "too many objects can be reached from it"});
+    segment_.capture().subgraphs().fail_part({BreakKind::Limits, "too many objects can be reached from it"});
 }
 
 void Subgraphs::enter_in_record(const CressetActivation& activation) {
   RecordRun& seen = *record_run_;
-  if (seen.failed || !segment_.capture().part_failure().empty() || activation.instruction >= 0) return;
+  if (seen.failed || !segment_.capture().subgraphs().part_failure().empty() || activation.instruction >= 0) return;
   if (seen.calls.empty() || activation.caller == nullptr || activation.caller == seen.outside)
     seen.calls.emplace_back();
   seen.calls.back().codes.push_back(PyRef::borrow((PyObject*)activation.code));
@@ -119,9 +116,9 @@ void Subgraphs::check_changed_back(RecordRun& seen) {
   for (const RecordRun::Change& change : seen.changes) {
     if (value_now(change.owner.get(), change.name.get()).get() == change.before.get()) continue;
     std::swap(seen.calls[change.call], seen.calls.back());
-    segment_.capture().fail_part({BreakKind::SideEffect, std::string("it leaves an object changed (") +
-                                                             Py_TYPE(change.owner.get())->tp_name + "." +
-                                                             utf8(change.name.get()) + ")"});
+    segment_.capture().subgraphs().fail_part({BreakKind::SideEffect, std::string("it leaves an object changed (") +
+                                                                         Py_TYPE(change.owner.get())->tp_name + "." +
+                                                                         utf8(change.name.get()) + ")"});
     return;
   }
 }
@@ -138,7 +135,7 @@ bool Subgraphs::is_outer(PyObject* object) const {
 void Subgraphs::fail_part(const char* what) {
   if (runs_record()) record_run_->failed = true;
   segment_.capture().set_location();
-  segment_.capture().fail_part(segment_.capture().located({BreakKind::SideEffect, what}));
+  segment_.capture().subgraphs().fail_part(segment_.capture().located({BreakKind::SideEffect, what}));
   PyErr_SetString(PyExc_RuntimeError, what);
   throw PythonError{};
 }

@@ -1,4 +1,4 @@
-// Classes: the session's guards on them, and writes to them by the call.
+// Writes to classes by the call.
 #include <algorithm>
 
 #include "frontend/cpython/opaque_objects.h"
