@@ -21,12 +21,12 @@ StorageId StorageTable::add(graph::ValueId value, OutputSpec::Kind home, uint32_
   return StorageId{static_cast<uint32_t>(storages_.size() - 1)};
 }
 
-static const void* memory_of(const at::Tensor& real) {
+static const void* storage_impl_of(const at::Tensor& real) {
   return real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr;
 }
 
 void StorageTable::note_memory(const at::Tensor& real, StorageId id) {
-  const void* const memory = memory_of(real);
+  const void* const memory = storage_impl_of(real);
   if (memory == nullptr) return;
   const auto [it, fresh] = storage_of_memory_.try_emplace(memory, id);
   if (fresh) return;
@@ -35,7 +35,7 @@ void StorageTable::note_memory(const at::Tensor& real, StorageId id) {
 }
 
 const Storage* StorageTable::of_memory(const at::Tensor& real) const {
-  const auto found = storage_of_memory_.find(memory_of(real));
+  const auto found = storage_of_memory_.find(storage_impl_of(real));
   return found != storage_of_memory_.end() ? &storages_[found->second.index] : nullptr;
 }
 

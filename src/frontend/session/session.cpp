@@ -1,28 +1,8 @@
 #include "frontend/session/session.h"
 
-#include <structmember.h>
-
-#include <algorithm>
-#include <string_view>
-#include <unordered_set>
-
-#include "bridge/capture/trace_tensor.h"
-#include "frontend/cpython/code_origin.h"
-#include "frontend/cpython/container_snapshot.h"
-#include "frontend/cpython/dict_keys.h"
-#include "frontend/cpython/kept_for_good.h"
-#include "frontend/cpython/opaque_objects.h"
-#include "frontend/cpython/py_objects.h"
-#include "frontend/cpython/slots.h"
-#include "frontend/feedback/opaque_calls.h"
-#include "frontend/replay/reconstruction.h"
-#include "frontend/session/rules.h"
-#include "frontend/trace_rules/context_variables.h"
+#include "frontend/eval/hooks.h"
 #include "frontend/trace_rules/special_cases.h"
-#include "frontend/trace_rules/transforms.h"
-#include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
-#include "frontend/values/wrapper_tensors.h"
 #include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
