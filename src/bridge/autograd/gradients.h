@@ -2,9 +2,9 @@
 //
 // Capture sits below autograd, which runs for real on trace tensors. At the end of a graph segment there is an autograd
 // graph of the results. It is run once, on proxies of the results' gradients (tangents), as an additional subgraph
-// (Capture::record_gradients): forward and backward form a joint graph. The partitioner (passes/partition.h) decides
-// which values the forward program saves and which the backward program computes again. A call runs the forward program
-// and gives its results a single autograd node, which runs the backward program.
+// (GradientRecorder::record_gradients): forward and backward form a joint graph. The partitioner (passes/partition.h)
+// decides which values the forward program saves and which the backward program computes again. A call runs the forward
+// program and gives its results a single autograd node, which runs the backward program.
 //
 // In three cases the call runs eagerly and keeps autograd's own graph. Python functions in the autograd graph do more
 // than compute (frontend/feedback/eager_autograd_calls.h). Results share memory without a common base known to

@@ -71,8 +71,8 @@ void run_natively(const c10::OperatorHandle& handle, Capture& capture, Stack& st
   for (size_t i = first; i < stack.size(); ++i) stack[i] = plain(stack[i]);
   change_tensors(stack, first, [&](at::Tensor& t) {
     TORCH_CHECK(TraceTensor::from(t) == nullptr, "cresset: a tensor whose computation failed is used");
-    if (!t.unsafeGetTensorImpl()->is_wrapped_number() || !capture.symbolic_number) return false;
-    const std::optional<at::Scalar> number = capture.symbolic_number(t);
+    if (!t.unsafeGetTensorImpl()->is_wrapped_number()) return false;
+    const std::optional<at::Scalar> number = capture.client().symbolic_number(t);
     if (!number) return false;
     const Capture::StepAside aside;
     t = at::native::wrapped_scalar_tensor(plain_number(*number));

@@ -125,7 +125,7 @@ class MetaCall {
       if (is_number(id))
         return made[id] =
                    // As a wrapped Python number, also beside meta tensors.
-               capture_.constant(capture_.graph().value(id));
+               capture_.recorder().constant(capture_.graph().value(id));
       const graph::TensorType& type = capture_.graph().type(id);
       std::vector<int64_t> sizes, strides;
       for (const ExprId e : type.sizes) sizes.push_back(value(e));
@@ -229,7 +229,7 @@ class MetaCall {
   bool is_number(graph::ValueId id) const {
     const graph::Value& value = capture_.graph().value(id);
     return value.kind == graph::Value::Kind::Constant &&
-           capture_.constant(value).unsafeGetTensorImpl()->is_wrapped_number();
+           capture_.recorder().constant(value).unsafeGetTensorImpl()->is_wrapped_number();
   }
   void add_size(ExprId e) {
     e = capture_.env().simplify(e);

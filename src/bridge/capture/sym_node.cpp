@@ -37,7 +37,7 @@ std::string decision_text(const sym::ShapeEnv& env, sym::ExprId expr) {
   for (const sym::VarId var : vars) {
     const sym::Symbol* symbol = env.symbol(var);
     if (symbol == nullptr || symbol->hint) continue;
-    const std::string line = capture != nullptr ? capture->origin(var) : std::string();
+    const std::string line = capture != nullptr ? capture->recorder().origin(var) : std::string();
     text += "; " + symbol->name + " is " + symbol->source + (line.empty() ? "" : ", at " + line);
   }
   if (!env.pool().is_boolean(expr)) return text + "; to go on without it, state cresset.check(... == ...)";
@@ -657,7 +657,7 @@ bool SymNode::expect(const char* file, int64_t line, const std::function<std::st
   if (hint || capture == nullptr || capture->closed() || capture->env_ptr() != env_) {
     env_->assume(expr_, std::move(text));
   } else {
-    capture->state(expr_, message != nullptr ? message() : std::move(text));
+    capture->recorder().state(expr_, message != nullptr ? message() : std::move(text));
   }
   return true;
 }

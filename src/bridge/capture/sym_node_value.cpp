@@ -58,7 +58,8 @@ c10::SymNode float_in(Capture& capture, const at::Tensor& tensor, bool only_give
   if (trace == nullptr && !Guest::possible(tensor)) return {};
   if (!tensor.sym_numel().sym_eq(1).guard_bool(__FILE__, __LINE__)) return {};
   const auto given = [&](TraceTensor* of) {
-    return of != nullptr && capture.decides_on_given_numbers ? capture.given_number(capture.value_of(*of)) : nullptr;
+    return of != nullptr && capture.decides_on_given_numbers ? capture.recorder().given_number(capture.value_of(*of))
+                                                             : nullptr;
   };
   FloatExpr::Ref made = given(trace);
   if (made == nullptr && trace != nullptr && only_given) return {};
@@ -128,7 +129,7 @@ at::Tensor SymNode::operand_of(const c10::SymNode& given) {
 bool SymNode::can_be_value() const {
   const Capture* capture = Capture::current();
   if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return false;
-  return capture->before_flush || capture->in_part();
+  return capture->ends_in_order() || capture->subgraphs().in_part();
 }
 
 at::Tensor SymNode::as_tensor() {
@@ -266,10 +267,10 @@ std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation re
   for (const std::vector<sym::ExprId>* sizes : {&a->sizes, &b->sizes})
     for (const sym::ExprId size : *sizes)
       if (!capture->sizes_stay_free) known(size);
-  return capture->decide(a->made_by, relation, b->made_by,
-                         !of_data ? OfData::No
-                         : pins   ? OfData::Pin
-                                  : OfData::Decision);
+  return capture->recorder().decide(a->made_by, relation, b->made_by,
+                                    !of_data ? OfData::No
+                                    : pins   ? OfData::Pin
+                                             : OfData::Decision);
 }
 
 int64_t SymNode::as_int64(double whole) {
@@ -304,7 +305,7 @@ c10::SymNode SymNode::computed(const FloatOp& op, SymNode* other) {
   };
   if (!varies(*a) && !varies(*b)) return {};
   const FloatExpr::Ref made = FloatExpr::make(op, a->made_by, b->made_by);
-  const std::optional<sym::ExprId> symbol = made != nullptr ? capture->computed_number(made) : std::nullopt;
+  const std::optional<sym::ExprId> symbol = made != nullptr ? capture->recorder().computed_number(made) : std::nullopt;
   return symbol ? make(Type::Int, *symbol) : c10::SymNode();
 }
 

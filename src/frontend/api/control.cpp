@@ -78,7 +78,7 @@ PyObject* begin_tangents(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     bridge::Capture* const capture = open_capture();
     Session* const session = capture != nullptr && capture->recording == 0 ? Session::current() : nullptr;
-    if (session != nullptr && session->begins_plainly())
+    if (session != nullptr && session->maker().begins_plainly())
       capture->flush({BreakKind::AutogradFeature, "torch.func's forward differentiation"});
     return Py_NewRef(Py_None);
   });
@@ -103,7 +103,7 @@ PyObject* captured_guards(PyObject*, PyObject*) {
     if (bridge::Capture* capture = open_capture()) {
       for (const sym::GuardFact& guard : capture->env().guards()) out.push_back(sym::describe(capture->env(), guard));
       if (const Session* session = Session::current())
-        for (std::string& fact : session->facts().texts()) out.push_back(std::move(fact));
+        for (std::string& fact : session->segment().facts().texts()) out.push_back(std::move(fact));
     }
     return list_of(out);
   });

@@ -48,7 +48,7 @@ PyObject* attempt(F&& f) {
   try {
     return f().release();
   } catch (const bridge::CaptureAbort& e) {
-    capture().fail_part(e.reason());
+    capture().subgraphs().fail_part(e.reason());
     return Py_NewRef(Py_None);
   } catch (const PythonError&) {
     return nullptr;
@@ -59,28 +59,28 @@ PyObject* attempt(F&& f) {
 PyObject* begin_part(PyObject*, PyObject* roots) {
   return attempt([&] {
     if (!possible()) return PyRef::borrow(Py_False);
-    Session::current()->begin_part(roots);
-    capture().begin_part();
+    Session::current()->subgraphs().begin_part(roots);
+    capture().subgraphs().begin_part();
     return PyRef::borrow(Py_True);
   });
 }
 
 void abandon() {
-  Session::current()->end_part();
-  capture().abandon_part();
+  Session::current()->subgraphs().end_part();
+  capture().subgraphs().abandon_part();
 }
 
 PyObject* end_part(PyObject*, PyObject* outputs) {
   return attempt([&]() -> PyRef {
-    if (!capture().part_failure().empty()) return abandon(), PyRef::borrow(Py_None);
+    if (!capture().subgraphs().part_failure().empty()) return abandon(), PyRef::borrow(Py_None);
     auto part = std::make_unique<bridge::GraphPart>();
     try {
-      *part = capture().end_part(tensors_of(outputs));
+      *part = capture().subgraphs().end_part(tensors_of(outputs));
     } catch (const bridge::CaptureAbort&) {
       abandon();
       throw;
     }
-    Session::current()->end_part();
+    Session::current()->subgraphs().end_part();
     return checked(PyCapsule_New(part.release(), kPart, [](PyObject* capsule) {
       delete static_cast<bridge::GraphPart*>(PyCapsule_GetPointer(capsule, kPart));
     }));
@@ -93,8 +93,8 @@ PyObject* abandon_part(PyObject*, PyObject* why) {
     abandon();
     const char* text = PyUnicode_AsUTF8(why);
     if (text == nullptr) throw PythonError{};
-    const bool had_failed = !capture().part_failure().empty();
-    capture().fail_part({BreakKind::ControlFlow, text});
+    const bool had_failed = !capture().subgraphs().part_failure().empty();
+    capture().subgraphs().fail_part({BreakKind::ControlFlow, text});
     return PyRef::borrow(had_failed ? Py_True : Py_False);
   });
 }
@@ -113,7 +113,7 @@ PyObject* explain_part(PyObject*, PyObject* args) {
     const char *name = nullptr, *why = nullptr;
     if (!PyArg_ParseTuple(args, "sz", &name, &why)) throw PythonError{};
     if (!possible()) return PyRef::borrow(Py_None);
-    BreakReason reason = capture().take_part_failure();
+    BreakReason reason = capture().subgraphs().take_part_failure();
     if (why != nullptr) reason = {BreakKind::ControlFlow, why};
     if (!reason.empty()) capture().remark = std::string(name) + " is decided here: " + reason.text();
     if (why == nullptr && capture().symbolic_booleans && !capture().remark.empty())
@@ -126,7 +126,7 @@ PyObject* add_cond(PyObject*, PyObject* args) {
   return attempt([&] {
     PyObject *predicate, *if_true, *if_false;
     if (!PyArg_ParseTuple(args, "OOO", &predicate, &if_true, &if_false)) throw PythonError{};
-    return list_of(capture().add_cond(THPVariable_Unpack(predicate), taken(if_true), taken(if_false)));
+    return list_of(capture().subgraphs().add_cond(THPVariable_Unpack(predicate), taken(if_true), taken(if_false)));
   });
 }
 
@@ -135,7 +135,7 @@ PyObject* add_carried(PyObject*, PyObject* tensors) {
   return attempt([&] {
     if (!possible()) return PyRef::borrow(Py_None);
     std::vector<uint32_t> positions;
-    const PyRef stand_ins = list_of(capture().add_carried(tensors_of(tensors), positions));
+    const PyRef stand_ins = list_of(capture().subgraphs().add_carried(tensors_of(tensors), positions));
     const PyRef numbers = checked(PyList_New(0));
     for (const uint32_t position : positions)
       if (PyList_Append(numbers.get(), checked(PyLong_FromUnsignedLong(position)).get()) < 0) throw PythonError{};
@@ -150,7 +150,8 @@ PyObject* add_while(PyObject*, PyObject* args) {
     std::vector<uint32_t> positions;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(numbers); ++i)
       positions.push_back(static_cast<uint32_t>(PyLong_AsUnsignedLong(PyList_GET_ITEM(numbers, i))));
-    return list_of(capture().add_while(tensors_of(initial), std::move(positions), taken(condition), taken(body)));
+    return list_of(
+        capture().subgraphs().add_while(tensors_of(initial), std::move(positions), taken(condition), taken(body)));
   });
 }
 

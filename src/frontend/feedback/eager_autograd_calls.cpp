@@ -251,8 +251,9 @@ void leave_to_autograd(const RecordRun& seen, bridge::Capture& capture,
     for (const PyRef& object : call.objects) {
       if (!lives_on(object.get())) continue;
       leave(call);
-      capture.fail_part({BreakKind::UnguardedState, std::string("it looks at a ") + Py_TYPE(object.get())->tp_name +
-                                                        " that the program may change before the backward pass"});
+      capture.subgraphs().fail_part(
+          {BreakKind::UnguardedState, std::string("it looks at a ") + Py_TYPE(object.get())->tp_name +
+                                          " that the program may change before the backward pass"});
     }
 }
 

@@ -147,83 +147,126 @@ static void each_item(PyObject* dict, std::unordered_set<PyObject*>& tuples, F&&
   }
 }
 
-ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
-  ArgSpec spec{.path = std::move(path)};
-  const auto child = [&](PyObject* item, const std::string& suffix) {
-    // A container that the function may write must keep its identity; the evaluator handles its symbols.
-    const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
-    const bool sealed = spec.kind == ArgSpec::Kind::Registered, fixed = !is_made_anew && (!any_object_ || sealed);
-    const int around = enter(!is_made_anew && !fixed, fixed);
-    sealed_depth_ += sealed;
-    spec.children.push_back(build(item, spec.path + suffix));
-    sealed_depth_ -= sealed;
-    fixed_depth_ = around;
-  };
-  const auto is_new = [&] { return containers_.emplace(object, containers_.size()).second; };
-  const auto same = [&] { spec.kind = ArgSpec::Kind::Same, spec.position = containers_.at(object); };
+void SpecBuilder::build_child(ArgSpec& spec, PyObject* item, const std::string& suffix) {
+  // A container that the function may write must keep its identity; the evaluator handles its symbols.
+  const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
+  const bool sealed = spec.kind == ArgSpec::Kind::Registered, fixed = !is_made_anew && (!any_object_ || sealed);
+  const int around = enter(!is_made_anew && !fixed, fixed);
+  sealed_depth_ += sealed;
+  spec.children.push_back(build(item, spec.path + suffix));
+  sealed_depth_ -= sealed;
+  fixed_depth_ = around;
+}
+
+void SpecBuilder::build_items(ArgSpec& spec, PyObject* sequence) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i)
+    build_child(spec, PySequence_Fast_GET_ITEM(sequence, i), "[" + std::to_string(i) + "]");
+}
+
+// The rules below are asked in this order. A rule which applies completes the spec and returns true.
+
+// An object which is guarded by its type alone.
+bool SpecBuilder::build_opaque(ArgSpec& spec, PyObject* object) {
+  if (is_repeated(spec, object)) return true;
+  spec.kind = ArgSpec::Kind::Opaque;
+  spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  return true;
+}
+
+bool SpecBuilder::build_tensor_or_same(ArgSpec& spec, PyObject* object) {
   const bool in_frames = same_at_every_call != nullptr;
-  if (is_handed_on(*this, any_object_, object, spec.path) || (PyList_CheckExact(object) && is_grown(spec.path))) {
-    if (!is_new()) return same(), spec;
-    spec.kind = ArgSpec::Kind::Opaque;
-    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  } else if (is_plain_tensor(object) ||
-             (any_object_ && is_bare_subclass(object) && !(in_frames && same_at_every_call(object)))) {
+  if (is_plain_tensor(object) ||
+      (any_object_ && is_bare_subclass(object) && !(in_frames && same_at_every_call(object)))) {
     spec.kind = ArgSpec::Kind::Tensor;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));  // programs query the type in ways without a hook
-  } else if (in_frames && !is_value(object) && (is_enum_member(object) || same_at_every_call(object))) {
-    spec.kind = ArgSpec::Kind::Identity, spec.object = PyRef::borrow(object);
-  } else if (make_number(spec, object, every_int && fixed_depth_ == 0, [&] { return is_symbolic(spec.path); })) {
-    return spec;
-  } else if (any_object_ && PyUnicode_CheckExact(object) && (is_same_tuple(spec, object) || is_symbolic(spec.path))) {
-    if (spec.kind == ArgSpec::Kind::Same) return spec;
+    return true;
+  }
+  if (!in_frames || is_value(object) || !(is_enum_member(object) || same_at_every_call(object))) return false;
+  spec.kind = ArgSpec::Kind::Identity, spec.object = PyRef::borrow(object);
+  return true;
+}
+
+// Numbers, strings and other values.
+bool SpecBuilder::build_value(ArgSpec& spec, PyObject* object) {
+  if (make_number(spec, object, every_int && fixed_depth_ == 0, [&] { return is_symbolic(spec.path); })) return true;
+  if (any_object_ && PyUnicode_CheckExact(object) && (is_same_tuple(spec, object) || is_symbolic(spec.path))) {
+    if (spec.kind == ArgSpec::Kind::Same) return true;
     spec.kind = ArgSpec::Kind::Text, spec.first = PyRef::borrow(object);
     spec.looked = unlooked_texts == nullptr || !is_among(*unlooked_texts, spec.path);
     number_tuple(spec, object);
-  } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {
-    spec.object = PyRef::borrow(object);
-    if (PySlice_Check(object)) note_fixed_tuples(object);
-  } else if (is_any_tuple(object)) {
-    if (is_same_tuple(spec, object)) return spec;
+    return true;
+  }
+  if (!is_value(object) || (any_object_ && can_be_opaque(object) && varies(spec.path))) return false;
+  spec.object = PyRef::borrow(object);
+  if (PySlice_Check(object)) note_fixed_tuples(object);
+  return true;
+}
+
+bool SpecBuilder::build_container(ArgSpec& spec, PyObject* object) {
+  if (is_any_tuple(object)) {
+    if (is_same_tuple(spec, object)) return true;
     spec.kind = ArgSpec::Kind::Tuple;
     spec.object = PyRef::borrow((PyObject*)Py_TYPE(object));
     const int around = enter(false, is_fixed_tuple(object));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      child(PyTuple_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
+    build_items(spec, object);
     number_tuple(spec, object);
     fixed_depth_ = around;
-  } else if (PyList_CheckExact(object)) {
-    if (!is_new()) return same(), spec;
-    spec.kind = ArgSpec::Kind::List;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
-      child(PyList_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
-  } else if (is_dict(object) && !(in_frames && has_more_than_items(object))) {
-    if (!is_new()) return same(), spec;
-    spec.kind = ArgSpec::Kind::Dict;
-    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-    spec.object = items_of(object);
-    each_item(object, fixed_tuples_, child);
-  } else if (Anatomy anatomy;  // an operation's result: a weak reference is not decomposed
-             !(PyWeakref_CheckRefExact(object) && spec.path.starts_with("['value']")) &&
-             (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
-             (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
-    if (!is_new()) return same(), spec;
-    build_anatomy(spec, object, anatomy);
-  } else if (RegisteredNode node; (!any_object_ || in_frames) && flatten_registered(object, node)) {
-    spec.kind = ArgSpec::Kind::Registered;
-    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-    spec.object = node.context;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node.children.get()); ++i)
-      child(PyTuple_GET_ITEM(node.children.get(), i), "[" + std::to_string(i) + "]");
-  } else if (any_object_ && !is_identity(object) && (in_frames || varies(spec.path)) && can_be_opaque(object)) {
-    if (!is_new()) return same(), spec;
-    spec.kind = ArgSpec::Kind::Opaque;
-    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  } else if (is_identity(object) || is_generator_of_numbers(object) || (any_object_ && !in_frames)) {
-    spec.kind = ArgSpec::Kind::Identity;
-    spec.object = PyRef::borrow(object);
-  } else {
-    throw UnsupportedArgument{spec.path, type_name(object)};
+    return true;
   }
+  if (PyList_CheckExact(object)) {
+    if (is_repeated(spec, object)) return true;
+    spec.kind = ArgSpec::Kind::List;
+    build_items(spec, object);
+    return true;
+  }
+  if (!is_dict(object) || (same_at_every_call != nullptr && has_more_than_items(object))) return false;
+  if (is_repeated(spec, object)) return true;
+  spec.kind = ArgSpec::Kind::Dict;
+  spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  spec.object = items_of(object);
+  each_item(object, fixed_tuples_, [&](PyObject* item, const std::string& suffix) { build_child(spec, item, suffix); });
+  return true;
+}
+
+// Objects which are decomposed: by their layout, or by a registered function.
+bool SpecBuilder::build_by_parts(ArgSpec& spec, PyObject* object) {
+  const bool in_frames = same_at_every_call != nullptr;
+  Anatomy anatomy;  // an operation's result: a weak reference is not decomposed
+  if (!(PyWeakref_CheckRefExact(object) && spec.path.starts_with("['value']")) &&
+      (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
+      (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
+    if (!is_repeated(spec, object)) build_anatomy(spec, object, anatomy);
+    return true;
+  }
+  RegisteredNode node;
+  if ((any_object_ && !in_frames) || !flatten_registered(object, node)) return false;
+  spec.kind = ArgSpec::Kind::Registered;
+  spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  spec.object = node.context;
+  build_items(spec, node.children.get());
+  return true;
+}
+
+bool SpecBuilder::build_identity(ArgSpec& spec, PyObject* object) {
+  const bool in_frames = same_at_every_call != nullptr;
+  if (!is_identity(object) && !is_generator_of_numbers(object) && (!any_object_ || in_frames)) return false;
+  spec.kind = ArgSpec::Kind::Identity;
+  spec.object = PyRef::borrow(object);
+  return true;
+}
+
+ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
+  ArgSpec spec{.path = std::move(path)};
+  const bool is_uninspected =
+      is_handed_on(*this, any_object_, object, spec.path) || (PyList_CheckExact(object) && is_grown(spec.path));
+  const auto is_unknown = [&] {
+    return any_object_ && !is_identity(object) && (same_at_every_call != nullptr || varies(spec.path)) &&
+           can_be_opaque(object);
+  };
+  const bool done = (is_uninspected && build_opaque(spec, object)) || build_tensor_or_same(spec, object) ||
+                    build_value(spec, object) || build_container(spec, object) || build_by_parts(spec, object) ||
+                    (is_unknown() && build_opaque(spec, object)) || build_identity(spec, object);
+  if (!done) throw UnsupportedArgument{spec.path, type_name(object)};
   return spec;
 }
 

@@ -46,7 +46,7 @@ struct ArgSpec {
   uint32_t position = 0;
   int64_t length = -1;  // Opaque: the required number of items; negative: any
   PyRef first;          // the value at capture of a Text, and of an Int which became symbolic before it varied
-  // Tuple, Value: set where the program compared the object with `is` (`Session::note_is`). `asked` numbers the
+  // Tuple, Value: set where the program compared the object with `is` (`ReadLog::note_is`). `asked` numbers the
   // compared objects from 1 on. `is` is the object outside the arguments which it must be; `is_not` is a tuple of the
   // objects which it must not be.
   uint32_t asked = 0;
@@ -117,6 +117,15 @@ class SpecBuilder {
   void note_fixed_tuples(PyObject* slice);
   bool is_same_tuple(ArgSpec& spec, PyObject* object);
   void number_tuple(ArgSpec& spec, PyObject* object);
+  void build_child(ArgSpec& spec, PyObject* item, const std::string& suffix);
+  void build_items(ArgSpec& spec, PyObject* sequence);
+  bool is_repeated(ArgSpec& spec, PyObject* object);
+  bool build_opaque(ArgSpec& spec, PyObject* object);
+  bool build_tensor_or_same(ArgSpec& spec, PyObject* object);
+  bool build_value(ArgSpec& spec, PyObject* object);
+  bool build_container(ArgSpec& spec, PyObject* object);
+  bool build_by_parts(ArgSpec& spec, PyObject* object);
+  bool build_identity(ArgSpec& spec, PyObject* object);
   void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
   bool is_data(PyObject* object, const std::string& path) const;
   bool varies(const std::string& path) const;

@@ -283,66 +283,91 @@ static Recipe scalar_recipe(PyObject* number) {
   return recipe;
 }
 
-Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
+// A symbolic string. Several places share one string.
+Recipe RecipeBuilder::build_shared_text(PyObject* object, const std::string& path) {
   Recipe recipe;
-  const bool wraps = is_wrapper(object);
-  if (is_tensor(object) && !wraps) return build_tensor(object, path);
-  if (wraps && tensor_of(object).requires_grad() && tensor_of(object).grad_fn())
-    fail_anyhow(path, std::string(Py_TYPE(object)->tp_name) + ", which wants gradients");
-  if (is_symbolic_number(object)) return build_number(object, path);
-  if (is_text(object)) {
-    if (const auto it = made_.find(object); it != made_.end()) {
-      recipe.kind = Recipe::Kind::Shared;
-      recipe.position = static_cast<uint32_t>(it->second);
-      return recipe;
-    }
-    recipe = build_text(object, path);
-    if (recipe.kind != Recipe::Kind::Text) return recipe;
-    recipe.shared_slot = static_cast<int32_t>(shared_slots++);
-    made_.emplace(object, recipe.shared_slot);
+  if (const auto it = made_.find(object); it != made_.end()) {
+    recipe.kind = Recipe::Kind::Shared;
+    recipe.position = static_cast<uint32_t>(it->second);
     return recipe;
   }
+  recipe = build_text(object, path);
+  if (recipe.kind != Recipe::Kind::Text) return recipe;
+  recipe.shared_slot = static_cast<int32_t>(shared_slots++);
+  made_.emplace(object, recipe.shared_slot);
+  return recipe;
+}
+
+// A NumPy scalar of the call; empty for other objects.
+std::optional<Recipe> RecipeBuilder::build_scalar(PyObject* object) {
+  if (!is_numpy_scalar(object) || existed == nullptr || existed(object) || made_.count(object) != 0)
+    return std::nullopt;
+  Recipe scalar = scalar_recipe(object);
+  if (scalar.kind != Recipe::Kind::Anatomy) return std::nullopt;
+  scalar.shared_slot = static_cast<int32_t>(shared_slots++);
+  made_.emplace(object, scalar.shared_slot);
+  return scalar;
+}
+
+// Values, and objects which later calls have too; empty for other objects.
+std::optional<Recipe> RecipeBuilder::build_given(PyObject* object, const std::string& path) {
+  Recipe recipe;
   PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;
   const bool is_constant_tuple =
       PyTuple_CheckExact(object) && is_constant_value(object) && is_older && is_older(object);
   const bool is_unseen = is_opaque && is_opaque(object);
   const bool handed_on = way != nullptr && (is_unseen || leads_through_containers(way));  // differs at each call
-  if (way == nullptr && is_numpy_scalar(object) && existed != nullptr && !existed(object) && made_.count(object) == 0)
-    if (Recipe scalar = scalar_recipe(object); scalar.kind == Recipe::Kind::Anatomy) {
-      scalar.shared_slot = static_cast<int32_t>(shared_slots++);
-      made_.emplace(object, scalar.shared_slot);
-      return scalar;
-    }
+  if (way == nullptr)
+    if (std::optional<Recipe> scalar = build_scalar(object)) return scalar;
   if (!handed_on && (is_plain_immutable(object) || is_constant_tuple) && made_.count(object) == 0) {
     no_address(object, path);
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
   const bool is_stand_in = way == nullptr && PyTuple_Check(object) && is_made_of_symbols(object);
-  if (handed_on || (existed != nullptr && existed(object) && !is_stand_in)) {
-    recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
-    recipe.object = PyRef::borrow(way != nullptr ? way : object);
-    return recipe;
-  }
-  if (PyType_Check(object)) {  // from the call: later calls share the class of the first call
-    if (contains_traced(object, 0)) throw UnsupportedResult{path, "a class of its own"};
-    if (existed != nullptr && is_heap_type((PyTypeObject*)object))
-      if (const std::string what = share_class((PyTypeObject*)object, existed); !what.empty())
-        fail_anyhow(path, "a class that holds " + what);
-    recipe.object = PyRef::borrow(object);
-    return recipe;
-  }
+  if (!handed_on && (existed == nullptr || !existed(object) || is_stand_in)) return std::nullopt;
+  recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
+  recipe.object = PyRef::borrow(way != nullptr ? way : object);
+  return recipe;
+}
+
+// A class from the call: later calls share the class of the first call.
+Recipe RecipeBuilder::build_class(PyObject* object, const std::string& path) {
+  if (contains_traced(object, 0)) throw UnsupportedResult{path, "a class of its own"};
+  if (existed != nullptr && is_heap_type((PyTypeObject*)object))
+    if (const std::string what = share_class((PyTypeObject*)object, existed); !what.empty())
+      fail_anyhow(path, "a class that holds " + what);
+  Recipe recipe;
+  recipe.object = PyRef::borrow(object);
+  return recipe;
+}
+
+// An object whose reconstruction has begun; empty for other objects.
+std::optional<Recipe> RecipeBuilder::build_again(PyObject* object, const std::string& path) const {
+  Recipe recipe;
   if (const auto it = made_.find(object); it != made_.end()) {
     if (unfinished_.count(it->second) != 0) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
     recipe.kind = Recipe::Kind::Shared;
     recipe.position = static_cast<uint32_t>(it->second);
     return recipe;
   }
-  if (const auto it = dictionaries_.find(object); it != dictionaries_.end()) {
-    recipe.kind = Recipe::Kind::DictionaryOf;
-    recipe.position = static_cast<uint32_t>(it->second);
-    return recipe;
-  }
+  const auto it = dictionaries_.find(object);
+  if (it == dictionaries_.end()) return std::nullopt;
+  recipe.kind = Recipe::Kind::DictionaryOf;
+  recipe.position = static_cast<uint32_t>(it->second);
+  return recipe;
+}
+
+Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
+  const bool wraps = is_wrapper(object);
+  if (is_tensor(object) && !wraps) return build_tensor(object, path);
+  if (wraps && tensor_of(object).requires_grad() && tensor_of(object).grad_fn())
+    fail_anyhow(path, std::string(Py_TYPE(object)->tp_name) + ", which wants gradients");
+  if (is_symbolic_number(object)) return build_number(object, path);
+  if (is_text(object)) return build_shared_text(object, path);
+  if (std::optional<Recipe> given = build_given(object, path)) return std::move(*given);
+  if (PyType_Check(object)) return build_class(object, path);
+  if (std::optional<Recipe> again = build_again(object, path)) return std::move(*again);
   if (arrays != nullptr && arrays->knows(object)) return build_array(object, path);
   return build_made(object, path);
 }

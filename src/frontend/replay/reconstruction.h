@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -121,6 +122,11 @@ class RecipeBuilder {
   uint32_t shared_slots = 0;
 
  private:
+  Recipe build_shared_text(PyObject* object, const std::string& path);
+  std::optional<Recipe> build_scalar(PyObject* object);
+  std::optional<Recipe> build_given(PyObject* object, const std::string& path);
+  Recipe build_class(PyObject* object, const std::string& path);
+  std::optional<Recipe> build_again(PyObject* object, const std::string& path) const;
   Recipe build_number(PyObject* object, const std::string& path);
   Recipe build_text(PyObject* object, const std::string& path);
   Recipe float_recipe(bridge::SymNode& node);

@@ -23,6 +23,7 @@
 #include "frontend/segments/capture_setup.h"
 #include "frontend/segments/capture_state.h"
 #include "frontend/segments/next_segment.h"
+#include "frontend/segments/program_client.h"
 #include "frontend/segments/segment.h"
 #include "frontend/segments/write_lock.h"
 #include "frontend/session/live_at_break.h"
@@ -57,7 +58,7 @@ class CaptureRun final : public PieceMaker {
     const bool ages_known = no_collection->ages_known();
     enter_inference_apart(request.inference_apart);
     if (request.options.evaluate) session_ = std::make_unique<Session>(*this);
-    if (session_ != nullptr && ages_known) session_->know_ages(young_);
+    if (session_ != nullptr && ages_known) session_->provenance().know_ages(young_);
   }
 
   // Runs the call once, for real. Returns its result, or nullptr with the function's exception set.
@@ -105,7 +106,7 @@ class CaptureRun final : public PieceMaker {
     // torch.func transform the autograd levels hold symbolic sizes, which only kernels of the trace key accept.
     if (!piece_->capture().closed() || inside_transform()) return number;
     bridge::Capture::leave_dispatch_state();
-    if (!session_->is_in_calls_at_the_end(activation)) out_of_calls(activation);
+    if (!session_->operation().is_in_calls_at_the_end(activation)) out_of_calls(activation);
     return number;
   }
 
@@ -191,8 +192,7 @@ class CaptureRun final : public PieceMaker {
   bool may_begin_again() {
     const bridge::Capture& capture = piece_->capture();
     return session_ != nullptr && home_ == nullptr && retired_.size() == 1 && !capture.closed() &&
-           std::all_of(session_->writes().begin(), session_->writes().end(), is_counter_of_torch) &&
-           !capture.has_effects_since(begun_);
+           std::ranges::all_of(session_->writes().entries(), is_counter_of_torch) && !capture.has_effects_since(begun_);
   }
 
   bool begins_plainly() override {
@@ -205,7 +205,7 @@ class CaptureRun final : public PieceMaker {
   template <class Natively>
   PyRef begin_again(Natively&& natively) {
     PyErr_Clear();
-    piece_->capture().before_flush = nullptr;
+    piece_->capture().let_end_in_order(false);
     piece_->refuse({BreakKind::AutogradFeature,
                     "an operator that asks for plain sizes inside of a transform, where no piece can end"});
     piece_->capture().flush(piece_->variant()->eager_reason);
@@ -218,6 +218,17 @@ class CaptureRun final : public PieceMaker {
     return natively();
   }
 
+  struct Client final : ProgramClient {
+    explicit Client(CaptureRun& run) : run_(run) {}
+    void on_close() override { run_.time_.stop(); }
+    bool runs_python_autograd() const override { return run_.session_ != nullptr; }
+    void run_record(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run) override {
+      runs_python_autograd() ? run_.run_record(python, run) : run();
+    }
+    bool end_at_break(const BreakReason& why) override { return run_.end_at_break(why); }
+    CaptureRun& run_;
+  };
+
   // Starts a segment. Returns false when an argument cannot take part.
   bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
     auto piece = std::make_unique<Piece>(*options_, std::move(variant), request_.profile);
@@ -226,37 +237,23 @@ class CaptureRun final : public PieceMaker {
     bridge::Capture& capture = piece->capture();
     for (const ModuleGuards::NamedTensor& t : request_.names.tensors())
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
-    capture.locate = [tracker = std::make_shared<LocationTracker>()](bridge::Capture& c) { tracker->update(c); };
-    capture.symbolic_number = &symbolic_number;
-    capture.may_be_caught = &may_be_caught;
+    capture.set_client(std::make_shared<Client>(*this));
+    capture.let_end_in_order(session_ != nullptr);
     capture.decides_on_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->decisions);
     capture.pins_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->pins);
     capture.is_later_piece = varying_ != &request_.varying;
-    capture.on_close = [this] { time_.stop(); };
-    if (session_ != nullptr) {
-      capture.before_flush = [this](const BreakReason& why) {
-        try {
-          return end_at_break(why);
-        } catch (const PythonError&) {  // torch's code catches only its own exception class
-          python_error raised;
-          raised.persist();
-          throw raised;
-        }
-      };
-      capture.run_record = [this](const auto& python, const auto& run) { run_record(python, run); };
-    }
     bool taken = true;
     try {
       piece->enter(args, kwargs);
     } catch (const bridge::CaptureAbort& e) {
       piece->refuse(e.reason());
-      capture.before_flush = nullptr;
+      capture.let_end_in_order(false);
       capture.flush(piece->variant()->eager_reason);
       piece->take_back_numbers();
       taken = false;
     }
     if (request_.options.keep_rejected && taken && retired_.empty())
-      std::tie(env_of_first_, symbols_of_first_) = std::tuple(capture.env_ptr(), capture.symbols());
+      std::tie(env_of_first_, symbols_of_first_) = std::tuple(capture.env_ptr(), capture.recorder().symbols());
     if (piece_ != nullptr) piece_->retire();
     retired_.push_back(std::move(piece_));
     piece_ = std::move(piece);
@@ -264,18 +261,19 @@ class CaptureRun final : public PieceMaker {
     known_ = how_much_is_known();
     if (!taken || session_ == nullptr) return taken;
     session_->begin(piece_->variant()->facts, capture);
+    ArgumentWalk& arguments = session_->arguments();
     if (home_ != nullptr)
-      session_->add_frames(piece_->variant()->args, piece_->given_args());
+      arguments.add_frames(piece_->variant()->args, piece_->given_args());
     else
-      session_->add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
-    session_->add_argument(piece_->variant()->kwargs, piece_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
+      arguments.add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
+    arguments.add_argument(piece_->variant()->kwargs, piece_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
     if (piece_->places_symbols()) session_->place_symbols();
     const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
       if (is_structure(inputs[i].given.get()) || is_callable_by_parts(inputs[i].given.get()) ||
           is_text(inputs[i].given.get()) || inputs[i].spec.kind == ArgSpec::Kind::Opaque ||
           inputs[i].spec.kind == ArgSpec::Kind::Tensor)
-        session_->add_argument(inputs[i].spec, inputs[i].given.get(),
+        arguments.add_argument(inputs[i].spec, inputs[i].given.get(),
                                checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;
   }
@@ -287,8 +285,8 @@ class CaptureRun final : public PieceMaker {
     CompilingFlag compiling;
     compiling_ = &compiling;
     if (session_ != nullptr) {
-      for (const Bookkeeping& each : bookkeeping_names()) session_->ignore(each.owner, each.name);
-      session_->ignore(HooksOfCall::counter(), "next_id");
+      for (const Bookkeeping& each : bookkeeping_names()) session_->reads().ignore(each.owner, each.name);
+      session_->reads().ignore(HooksOfCall::counter(), "next_id");
     }
     std::optional<SubstitutedCalls> traced;
     if (session_ == nullptr) traced.emplace();
@@ -306,7 +304,7 @@ class CaptureRun final : public PieceMaker {
   void note_rejected() {
     const bridge::Capture& capture = piece_->capture();
     const bool first = retired_.size() == 1;
-    const bool by_sizes = capture.closed() ? capture.arguments_did_not_fit : !capture.reads_data();
+    const bool by_sizes = capture.closed() ? capture.arguments_did_not_fit : !capture.recorder().reads_data();
     if (!request_.options.keep_rejected || !first || !by_sizes) return;
     Variant& variant = *piece_->variant();
     variant.raised = true;
@@ -316,7 +314,7 @@ class CaptureRun final : public PieceMaker {
 
   void end_raised() {
     bridge::Capture& capture = piece_->capture();
-    capture.before_flush = nullptr;
+    capture.let_end_in_order(false);
     piece_->variant()->raised = true;
     piece_->refuse({Raised, "the call raised"});
     capture.flush({Raised, "the call raised"});
@@ -324,7 +322,7 @@ class CaptureRun final : public PieceMaker {
 
   void end_returned(PyObject* args, PyObject* kwargs, PyObject* result) {
     bridge::Capture& capture = piece_->capture();
-    capture.before_flush = nullptr;
+    capture.let_end_in_order(false);
     make_result(args, kwargs, result);
     if (!piece_->refused()) {
       compile_piece();
@@ -342,8 +340,8 @@ class CaptureRun final : public PieceMaker {
     if (session_ == nullptr) check_traced(args, kwargs);
     refuse_earlier_pieces();
     if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
-    variant.raised |= session_ != nullptr && session_->was_unseen();
-    if (session_ != nullptr && session_->in_transform())
+    variant.raised |= session_ != nullptr && session_->segment().was_unseen();
+    if (session_ != nullptr && session_->operation().in_transform())
       piece_->refuse({AutogradFeature, "the call leaves a level of forward_ad open"});
     variant.after = TorchState::now();
     if (!variant.after.reachable_from(variant.state)) piece_->refuse({ChangedModes, "the call changes torch's modes"});
@@ -374,7 +372,7 @@ class CaptureRun final : public PieceMaker {
 
   // Refuses all segments of this call, so that later calls run in eager mode from the beginning.
   void refuse_earlier_pieces() {
-    if (session_ == nullptr || !session_->changes_shared_class()) return;
+    if (session_ == nullptr || !session_->writes().changes_shared_class()) return;
     const BreakReason why =
         session_->refusal().empty() ? BreakReason(ChangedClass, "changes a class of its own") : session_->refusal();
     const auto refuse = [&](Piece& piece) {
@@ -423,12 +421,12 @@ class CaptureRun final : public PieceMaker {
   // A segment that found generators in state is not kept.
   void note_generators() {
     if (session_ == nullptr) return;
-    for (StateFacts::Source& source : session_->found_generators()) {
+    for (StateFacts::Source& source : session_->provenance().found_generators()) {
       piece_->variant()->raised = true;
       if (std::find(varying_->state.begin(), varying_->state.end(), source) == varying_->state.end())
         varying_->state.push_back(std::move(source));
     }
-    session_->found_generators().clear();
+    session_->provenance().found_generators().clear();
   }
 
   // ---- Graph breaks
@@ -456,14 +454,14 @@ class CaptureRun final : public PieceMaker {
       both.remark += " (" + obstacle.text() + ")";
       piece_->refuse(std::move(both));
       piece_->capture().flush(piece_->variant()->eager_reason);
-      session_->ends_inside_calls(cresset_eval_current());
+      session_->operation().ends_inside_calls(cresset_eval_current());
     } else {
       piece_->variant()->next.why = at;
       compile_piece();
     }
     const OneForOne one;
     piece_->take_back_numbers();
-    if (session_->in_progress().in_transform || inside_transform()) settle_wrappers();
+    if (session_->operation().in_progress().in_transform || inside_transform()) settle_wrappers();
     session_->remove_symbols_of_frames();  // written values follow below
     remove_written_symbols();
     if (piece_->refused()) {
@@ -477,7 +475,7 @@ class CaptureRun final : public PieceMaker {
     }
     keep_piece();
     const bool watches = session_->refusal().is(ObjectLifetime);
-    if (watches) forget_pieces(session_->dying(), {ObjectLifetime, kWatchesDeaths});
+    if (watches) forget_pieces(session_->lives().dying(), {ObjectLifetime, kWatchesDeaths});
     if (watches || obstacle.is(ObjectLifetime)) let_go();
     request_.turn.give();
     return rethrow(), true;
@@ -534,7 +532,7 @@ class CaptureRun final : public PieceMaker {
 
   // State or a caller receives an address: the next call captures again. Addresses in frames belong to copy.deepcopy().
   void leave_address(const UnsupportedResult& held) {
-    if (held.address != nullptr && !held.in_frames && session_->leave_address(held.address))
+    if (held.address != nullptr && !held.in_frames && session_->addresses().leave_address(held.address))
       piece_->variant()->raised = true;
   }
 
@@ -568,16 +566,16 @@ class CaptureRun final : public PieceMaker {
   BreakReason make_break() {
     closed_frame_ = -1;
     Variant& variant = *piece_->variant();
-    const InProgress& op = session_->in_progress();
+    const InProgress& op = session_->operation().in_progress();
     if (request_.options.fullgraph) return {UserRequest, "fullgraph=True"};
     refuse_earlier_pieces();
     const BreakReason refusal = session_->refusal();
-    variant.raised |= session_->was_unseen();
+    variant.raised |= session_->segment().was_unseen();
     if (!refusal.empty()) return refusal;
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
       return {InOperation, "in the middle of an operation of the interpreter"};
-    if (session_->has_ended()) return {NoReconstruction, "when the program has ended, and what it held dies"};
+    if (session_->frames().has_ended()) return {NoReconstruction, "when the program has ended, and what it held dies"};
     if (op.in_transform)
       return {AutogradFeature, "inside a transform of torch.func, or a level of torch.autograd.forward_ad"};
     if (op.uses_up) return {SideEffect, "the operation in progress has begun to use up what it was given"};
@@ -610,7 +608,7 @@ class CaptureRun final : public PieceMaker {
     collect_constants(variant.args, variant.next.constants);
     collect_constants(variant.kwargs, variant.next.constants);
     for (const StateFacts::Input& input : variant.facts.inputs()) collect_constants(input.spec, variant.next.constants);
-    session_->ends_here();
+    session_->operation().ends_here();
     return end_recipes(op.serial);
   }
 
@@ -626,10 +624,11 @@ class CaptureRun final : public PieceMaker {
       const bool at_break = piece_->variant()->next.point != nullptr;
       leave_to_autograd(seen, piece_->capture(),
                         [&](PyObject* object) { return lives_on(object, piece_->recipes(), *session_, at_break); });
-      if (seen.failed || !piece_->capture().part_failure().empty()) seen.undo();
+      if (seen.failed || !piece_->capture().subgraphs().part_failure().empty()) seen.undo();
     };
     const PyRef objects = objects_of(python);
-    if (has_hook_of_c(objects.get())) return piece_->capture().fail_part({AutogradFeature, "a hook is C code"});
+    bridge::SubgraphRecorder& subgraphs = piece_->capture().subgraphs();
+    if (has_hook_of_c(objects.get())) return subgraphs.fail_part({AutogradFeature, "a hook is C code"});
     try {
       session_->run_part(objects.get(), run, seen);
     } catch (...) {
@@ -643,20 +642,20 @@ class CaptureRun final : public PieceMaker {
   // If a function must be left to autograd and was not recorded as such before, the next call captures again.
   BreakReason end_recipes(uint64_t before) {
     BreakReason why = piece_->end_recipes(before);
-    if (!why.empty() && piece_->capture().retained_gradients) leave_to_autograd(UseOfAutograd::Retains);
-    if (!why.empty() && piece_->capture().freed_graph) leave_to_autograd(UseOfAutograd::Frees);
+    if (!why.empty() && piece_->capture().gradients().retained_gradients()) leave_to_autograd(UseOfAutograd::Retains);
+    if (!why.empty() && piece_->capture().gradients().freed_graph()) leave_to_autograd(UseOfAutograd::Frees);
     if (!why.empty()) piece_->variant()->raised |= count_left_to_autograd() != left_to_autograd_;
     return why;
   }
 
   std::vector<Effect> effects_of(RecipeBuilder& recipes) {
-    drop_replaced(session_->writes());
-    return build_effects(recipes, session_->writes());
+    drop_replaced(session_->writes().entries());
+    return build_effects(recipes, session_->writes().entries());
   }
 
   void build_fates() {
     if (session_ == nullptr) return;
-    for (const Session::ArgumentGenerator& generator : session_->generators()) {
+    for (const Provenance::ArgumentGenerator& generator : session_->provenance().generators()) {
       Fate& fate = piece_->variant()->fates.emplace_back();
       fate.path = generator.path;
       fate.lives_on = generator.get() != nullptr;
@@ -721,7 +720,7 @@ class CaptureRun final : public PieceMaker {
 
   // Replaces the symbols in written values by plain numbers, as in later calls.
   void remove_written_symbols() {
-    if (session_ != nullptr) take_symbols_out(session_->writes(), session_->changed_unseen());
+    if (session_ != nullptr) take_symbols_out(session_->writes().entries(), session_->provenance().changed_unseen());
   }
 
   const CaptureRequest& request_;

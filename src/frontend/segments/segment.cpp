@@ -127,7 +127,7 @@ void add_tensors(PyObject* value, std::vector<at::Tensor>& out) {
 void Piece::settle_native_results(PyObject* value) const {
   std::vector<at::Tensor> tensors;
   if (value != nullptr) add_tensors(value, tensors);
-  if (!tensors.empty()) capture_->settle_native_results(tensors);
+  if (!tensors.empty()) capture_->gradients().settle_native_results(tensors);
 }
 
 void Piece::retire() {
@@ -183,7 +183,9 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
     capture_->add_guest(leaves_.tensors[i], names.tensors[i], marks);
   }
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
-    adopt(ints.emplace_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i])))).get());
+    adopt(ints.emplace_back(
+                  python_object(py::cast(capture_->recorder().add_int_argument(leaves_.ints[i], names.ints[i]))))
+              .get());
   presume_varying(std::move(names.presumed));
   for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
   Symbols symbols{numbers, placed_};
@@ -206,26 +208,27 @@ void Piece::note_fixed(const at::Tensor& tensor, const std::string& name, const 
 void Piece::begin_recipes(Session* session) {
   builder_ = std::make_unique<RecipeBuilder>(*capture_);
   if (session == nullptr) return;
-  builder_->existed = [session](PyObject* object) { return session->existed(object); };
-  builder_->holds_function = [session](PyObject* function) { session->learn_what_it_holds(function); };
+  builder_->existed = [session](PyObject* object) { return session->provenance().existed(object); };
+  builder_->holds_function = [session](PyObject* function) { session->frames().learn_what_it_holds(function); };
   builder_->generator_number = [session](PyObject* object) {
-    const auto& generators = session->generators();
+    const auto& generators = session->provenance().generators();
     const auto found =
         std::find_if(generators.begin(), generators.end(), [&](const auto& g) { return g.get() == object; });
     return found != generators.end() ? static_cast<int32_t>(found - generators.begin()) : -1;
   };
-  builder_->is_older = [session](PyObject* tuple) { return session->is_older(tuple); };
-  builder_->is_opaque = [session](PyObject* object) { return session->is_opaque(object); };
-  builder_->arrays = &session->arrays();
-  builder_->is_address = [session](PyObject* number) { return session->is_address(number); };
+  builder_->is_older = [session](PyObject* tuple) { return session->provenance().is_older(tuple); };
+  builder_->is_opaque = [session](PyObject* object) { return session->provenance().is_opaque(object); };
+  builder_->arrays = &session->provenance().arrays();
+  builder_->is_address = [session](PyObject* number) { return session->addresses().is_address(number); };
   builder_->sum_of = [session](PyObject* list) -> std::pair<PyRef, PyRef> {
-    const Session::Sum* const sum = session->sum_of(list);
+    const Provenance::Sum* const sum = session->provenance().sum_of(list);
     return sum != nullptr ? std::pair{sum->list, sum->items} : std::pair<PyRef, PyRef>();
   };
   builder_->is_of_call = [session](PyObject* object) {
-    return is_tensor(object) || session->argument_path(object) != nullptr || !session->existed(object);
+    return is_tensor(object) || session->provenance().argument_path(object) != nullptr ||
+           !session->provenance().existed(object);
   };
-  builder_->argument_path = [session](PyObject* object) { return session->way_to(object); };
+  builder_->argument_path = [session](PyObject* object) { return session->provenance().way_to(object); };
 }
 
 BreakReason Piece::end_recipes(uint64_t before) {
@@ -233,7 +236,7 @@ BreakReason Piece::end_recipes(uint64_t before) {
   BreakReason why;
   {
     const py::gil_scoped_release no_gil;
-    why = capture_->record_gradients(builder_->tensors);
+    why = capture_->gradients().record_gradients(builder_->tensors);
   }
   PyErr_Clear();  // the error of autograd's Python code (a checkpoint) is in `why`
   if (!why.empty()) return why;
@@ -245,7 +248,7 @@ BreakReason Piece::end_recipes(uint64_t before) {
   add_held_by_tracebacks();
   add_held_by_arguments();
   add_temporaries(before);
-  if (options_.fullgraph && capture_->reads_data())
+  if (options_.fullgraph && capture_->recorder().reads_data())
     return {BreakKind::DataDependentValue, "what runs depends on a number read from tensor data"};
   // Cycles which hold tensors of the call are young. A full collection costs tens of milliseconds. If it found no such
   // tensors once, the function stores tensors elsewhere, and the full collection is not repeated.
@@ -461,11 +464,11 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   if (!is_repeated) count();
   py::gil_scoped_release no_gil;
   std::vector<at::Tensor> results;
-  capture_->count_writes(-1);
+  capture_->storages().count_writes(-1);
   try {
     results = variant_->entry->run(inputs, symbols.data());
   } catch (...) {
-    capture_->count_writes(1);
+    capture_->storages().count_writes(1);
     throw;
   }
   for (const auto& [var, slot] : slots)  // data-dependent sizes: Python may hold them

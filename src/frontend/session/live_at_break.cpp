@@ -50,7 +50,7 @@ bool may_be_changed(PyObject* cell, const RecipeBuilder& recipes) {
 }  // namespace
 
 bool lives_on(PyObject* object, const RecipeBuilder& recipes, const Session& session, bool at_break) {
-  if (!recipes.makes(object) && (!at_break || session.argument_path(object) == nullptr)) return false;
+  if (!recipes.makes(object) && (!at_break || session.provenance().argument_path(object) == nullptr)) return false;
   return !PyCell_Check(object) || !at_break || may_be_changed(object, recipes);
 }
 

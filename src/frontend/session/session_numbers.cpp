@@ -180,7 +180,7 @@ int Session::same(PyObject* left, PyObject* right) {
     if (!may_be_it(left) || !may_be_it(right) || is_made(left) || is_made(right)) return 0;
     const PyRef a = is_text(left) ? plain_text(left) : PyRef::borrow(left),
                 b = is_text(right) ? plain_text(right) : PyRef::borrow(right);
-    return note_is_of_values(a.get(), b.get()), a.get() == b.get() ? 1 : 0;
+    return identities_.note_is_of_values(a.get(), b.get()), a.get() == b.get() ? 1 : 0;
   }
   if (is_symbool(left) || is_symbool(right)) {
     const PyRef a = without_symbols(PyRef::borrow(left)), b = without_symbols(PyRef::borrow(right));
@@ -254,6 +254,35 @@ CressetAction ask_type(const CressetCall& call, PyObject** result) {
   return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
 }
 
+static CressetAction ask_layout(Session& session, CressetActivation* activation, const CressetCall& call,
+                                PyObject* question, PyObject** result) {
+  session.operation().start(activation, Operation::Kind::Call, 0);
+  session.operation().in_progress().call = call;
+  PyRef value = [&] {
+    const NotEvaluated own_business;
+    return PyRef::steal(PyObject_Vectorcall(question, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  }();
+  session.operation().in_progress().end();
+  if (!value) return CRESSET_FAIL;
+  session.operation().go_on_with(activation, value);
+  return *result = value.release(), CRESSET_RESULT;
+}
+
+static CressetAction read_int(Session& session, CressetActivation* activation, const CressetCall& call,
+                              PyObject* tensor, PyObject** result) {
+  session.operation().start(activation, Operation::Kind::Call, 0);
+  session.operation().in_progress().call = call;
+  PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
+  session.operation().in_progress().end();
+  if (value && PyBool_Check(value.get())) value = PyRef::steal(PyLong_FromLong(value.get() == Py_True ? 1 : 0));
+  if (value && call.callable == (PyObject*)&PyFloat_Type)
+    value = is_symint(value.get()) ? python_float(node_of(value.get())->sym_float())
+                                   : PyRef::steal(PyNumber_Float(value.get()));
+  if (!value) return CRESSET_FAIL;
+  session.operation().go_on_with(activation, value);
+  return *result = value.release(), CRESSET_RESULT;
+}
+
 // The rules of calls which make numbers. `int(n)` of a symbolic int is n. For a float computed from sizes, the
 // truncated value is symbolic again. For an integer tensor, int() equals item(). float() works in the same way. item()
 // of a float or a boolean is answered here, since torch's binding cannot return such a symbol to Python.
@@ -291,21 +320,21 @@ struct Session::NumberRules {
   Action layout_question() const {
     PyObject* const question = call.nargs != 0 ? about_layout(call.callable) : nullptr;
     if (question == nullptr || !is_traced(call.args[0])) return {};
-    return session.ask_layout(activation, call, question, result);
+    return ask_layout(session, activation, call, question, result);
   }
 
   Action rounding() const {
-    if (!rounds_to_digits(call) || session.capture_->symbolic_numbers) return {};
-    session.start(activation, Operation::Kind::Call, 0);
-    session.in_progress_.call = call;
-    return session.capture_->flush({BreakKind::SymbolicNumber, "a float is rounded to digits"}), CRESSET_RUN;
+    if (!rounds_to_digits(call) || session.segment().capture().symbolic_numbers) return {};
+    session.operation().start(activation, Operation::Kind::Call, 0);
+    session.operation().in_progress().call = call;
+    return session.segment().capture().flush({BreakKind::SymbolicNumber, "a float is rounded to digits"}), CRESSET_RUN;
   }
 
   Action function() const {
     if (PyRef value = function_of_number(call)) return give(std::move(value));
     if (PyRef value = whole_number(call)) return give(std::move(value));
     if (!is_numpy_of_numbers(call)) return {};
-    for (Py_ssize_t i = 0; i < call.nargs; ++i) session.read_deep(call.args[i]);
+    for (Py_ssize_t i = 0; i < call.nargs; ++i) session.reads().read_deep(call.args[i]);
     PyRef value = numpy_of_numbers(call);
     return value ? give(std::move(value)) : std::nullopt;
   }
@@ -319,12 +348,12 @@ struct Session::NumberRules {
   Action input_integer() const {
     const bool converts = (to_int || to_float) && given != nullptr && is_exact_tensor(given);
     if (!converts || !at::isIntegralType(tensor_of(given).scalar_type(), true)) return {};
-    if (!bridge::is_given(*session.capture_, tensor_of(given), /*to_decide=*/false)) return {};
-    return session.read_int(activation, call, given, result);
+    if (!bridge::is_given(session.segment().capture(), tensor_of(given), /*to_decide=*/false)) return {};
+    return read_int(session, activation, call, given, result);
   }
 
   Action element_of_tensor() const {
-    const bridge::Capture& capture = *session.capture_;
+    const bridge::Capture& capture = session.segment().capture();
     if (!capture.symbolic_numbers && !capture.decides_on_given_numbers) return CRESSET_RUN;
     PyObject* const of = to_int || to_float ? given : self_of_item();
     if (of == nullptr || !is_exact_tensor(of)) return CRESSET_RUN;
@@ -332,16 +361,17 @@ struct Session::NumberRules {
     if (!to_int && !to_float && tensor.scalar_type() == at::kBool && capture.symbolic_booleans) return truth(tensor);
     if (to_int) {
       const bool reads = at::isIntegralType(tensor.scalar_type(), false) && capture.symbolic_numbers;
-      return reads ? session.read_int(activation, call, of, result) : CRESSET_RUN;
+      return reads ? read_int(session, activation, call, of, result) : CRESSET_RUN;
     }
     if (!at::isFloatingType(tensor.scalar_type())) return CRESSET_RUN;
-    const c10::SymNode number = bridge::float_in(*session.capture_, tensor, /*only_given=*/!capture.symbolic_numbers);
+    const c10::SymNode number =
+        bridge::float_in(session.segment().capture(), tensor, /*only_given=*/!capture.symbolic_numbers);
     return number ? give(python_float(number)) : CRESSET_RUN;
   }
 
  private:
   PyObject* self_of_item() const {
-    const CCall what = session.classify(call);
+    const CCall what = session.classifier().classify(call);
     return what.self != nullptr && std::string_view(what.name) == "item" ? what.self : nullptr;
   }
   Action truth(const at::Tensor& tensor) const {
@@ -359,35 +389,6 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   };
   const NumberRules rules{*this, activation, call, result};
   return first_action(rules, kRules, CRESSET_RUN);
-}
-
-CressetAction Session::ask_layout(CressetActivation* activation, const CressetCall& call, PyObject* question,
-                                  PyObject** result) {
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
-  PyRef value = [&] {
-    const NotEvaluated own_business;
-    return PyRef::steal(PyObject_Vectorcall(question, call.args, static_cast<size_t>(call.nargs), call.kwnames));
-  }();
-  in_progress_.end();
-  if (!value) return CRESSET_FAIL;
-  go_on_with(activation, value);
-  return *result = value.release(), CRESSET_RESULT;
-}
-
-CressetAction Session::read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor,
-                                PyObject** result) {
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
-  PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
-  in_progress_.end();
-  if (value && PyBool_Check(value.get())) value = PyRef::steal(PyLong_FromLong(value.get() == Py_True ? 1 : 0));
-  if (value && call.callable == (PyObject*)&PyFloat_Type)
-    value = is_symint(value.get()) ? python_float(node_of(value.get())->sym_float())
-                                   : PyRef::steal(PyNumber_Float(value.get()));
-  if (!value) return CRESSET_FAIL;
-  go_on_with(activation, value);
-  return *result = value.release(), CRESSET_RESULT;
 }
 
 }  // namespace cresset::frontend

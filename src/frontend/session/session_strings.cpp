@@ -34,31 +34,33 @@ PyRef with_items_replaced(PyObject* object, F&& replaced) {
 
 }  // namespace
 
+// Performs the operation in progress in C with the plain values of symbolic strings.
+static CressetAction look_in_progress(Session& session, CressetActivation* activation, bool of_float,
+                                      PyObject** result) {
+  Operation operation = session.operation().in_progress().kept();
+  if (of_float && !session.segment().capture().symbolic_numbers)
+    session.segment().capture().flush({BreakKind::SymbolicNumber, "a look at the text of a float"});
+  for (PyRef& operand : operation.operands) operand = without_symbols(operand);
+  PyRef value = perform(operation);
+  session.operation().in_progress().end();
+  if (!value) return session.operation().after_failure(activation), CRESSET_FAIL;
+  session.operation().go_on_with(activation, value);
+  return *result = value.release(), CRESSET_RESULT;
+}
+
 // A comparison with the string of a float, which ends the segment.
 CressetAction Session::look_at_text(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (!compares_text_of_float(op)) return CRESSET_RUN;
-  start(activation, op.kind == CRESSET_OP_COMPARE ? Operation::Kind::Compare : Operation::Kind::Contains, op.operation);
-  std::copy(std::begin(op.operands), std::end(op.operands), in_progress_.operands);
-  return look_in_progress(activation, /*of_float=*/true, result);
-}
-
-// Performs the operation in progress in C with the plain values of symbolic strings.
-CressetAction Session::look_in_progress(CressetActivation* activation, bool of_float, PyObject** result) {
-  Operation operation = in_progress_.kept();
-  if (of_float && !capture_->symbolic_numbers)
-    capture_->flush({BreakKind::SymbolicNumber, "a look at the text of a float"});
-  for (PyRef& operand : operation.operands) operand = without_symbols(operand);
-  PyRef value = perform(operation);
-  in_progress_.end();
-  if (!value) return after_failure(activation), CRESSET_FAIL;
-  go_on_with(activation, value);
-  return *result = value.release(), CRESSET_RESULT;
+  operation_.start(activation, op.kind == CRESSET_OP_COMPARE ? Operation::Kind::Compare : Operation::Kind::Contains,
+                   op.operation);
+  std::copy(std::begin(op.operands), std::end(op.operands), operation_.in_progress().operands);
+  return look_in_progress(*this, activation, /*of_float=*/true, result);
 }
 
 // A call which creates a string, or a method of a symbolic string.
 CressetAction Session::call_method_of_text(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   const auto read_all_of = [&] {
-    for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) read_deep(call.args[i]);
+    for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) reads_.read_deep(call.args[i]);
   };
   if (!PyMethod_Check(call.callable) || !is_text(PyMethod_GET_SELF(call.callable))) {
     PyRef text = text_of_call(call);
@@ -73,15 +75,15 @@ CressetAction Session::call_method_of_text(CressetActivation* activation, const 
   unbound.args = args.data();
   ++unbound.nargs;
   if (PyRef text = text_of_call(unbound)) return *result = text.release(), CRESSET_RESULT;
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
+  operation_.start(activation, Operation::Kind::Call, 0);
+  operation_.in_progress().call = call;
   const auto ends = [](PyObject* o) { return had_better_end_piece(o); };
-  return look_in_progress(activation, std::any_of(args.begin(), args.end(), ends), result);
+  return look_in_progress(*this, activation, std::any_of(args.begin(), args.end(), ends), result);
 }
 
 // Always false if data-dependent numbers stay symbolic, because inspected numbers must then be specialized.
 bool Session::looks_at_text_of_float(const CressetCall& call) const {
-  if (capture_->symbolic_numbers) return false;
+  if (segment_.capture().symbolic_numbers) return false;
   const std::vector<Py_ssize_t> looked = texts_looked_at(call);
   return std::any_of(looked.begin(), looked.end(), [&](Py_ssize_t i) { return had_better_end_piece(call.args[i]); });
 }
@@ -100,8 +102,8 @@ bool Session::look_at_texts(CressetActivation* activation, CressetCall& call) {
     return object;
   };
   replace_values(activation, [&](PyObject* object) { return with_items_replaced(object, replaced); });
-  call.args = PySequence_Fast_ITEMS(kept_.emplace_back(tuple_of(plain)).get());
-  in_progress_.call = call;
+  call.args = PySequence_Fast_ITEMS(provenance_.keep(tuple_of(plain)));
+  operation_.in_progress().call = call;
   return true;
 }
 

@@ -256,11 +256,11 @@ static bool is_ours(PyObject* c_function) {
 
 namespace {
 
-bool is_float_list(const c10::TypePtr& type) {
+bool is_list_of(const c10::TypePtr& type, c10::TypeKind element) {
   const c10::Type* plain = type.get();
   if (const auto* optional = plain->castRaw<c10::OptionalType>()) plain = optional->getElementType().get();
   const auto* list = plain->castRaw<c10::ListType>();
-  return list != nullptr && list->getElementType()->kind() == c10::TypeKind::FloatType;
+  return list != nullptr && list->getElementType()->kind() == element;
 }
 
 // A bit mask of the arguments that are lists of floats in torch's operators with this name.
@@ -270,7 +270,7 @@ uint32_t read_float_lists(std::string_view name) {
     if (!op.hasSchema()) continue;
     const auto& arguments = op.schema().arguments();
     for (size_t i = 0; i < std::min<size_t>(arguments.size(), 32); ++i)
-      if (is_float_list(arguments[i].type())) out |= 1U << i;
+      if (is_list_of(arguments[i].type(), c10::TypeKind::FloatType)) out |= 1U << i;
   }
   return out;
 }
@@ -288,16 +288,31 @@ bool is_of_torch_ops(PyObject* function) {
   return self != nullptr && (PyCapsule_CheckExact(self) || std::strstr(Py_TYPE(self)->tp_name, "pybind11") != nullptr);
 }
 
-// Whether the pending error reports an int in place of a list of ints, caused by a symbolic int. The call has had no
-// side effect then.
-bool wanted_ints() {
-  if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return false;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  const PyRef text = PyRef::steal(value != nullptr ? PyObject_Str(value) : nullptr);
-  if (!text) PyErr_Clear();
-  PyErr_Restore(type, value, trace);
-  return text && std::strstr(utf8(text.get(), ""), "instead found type 'int'") != nullptr;
+// The argument of the schema which receives argument i of the call; nullptr: none.
+const c10::Argument* receiver(const c10::FunctionSchema& schema, const CressetCall& call, Py_ssize_t i) {
+  const auto& arguments = schema.arguments();
+  if (i < call.nargs) return static_cast<size_t>(i) < arguments.size() ? &arguments[static_cast<size_t>(i)] : nullptr;
+  const std::optional<int> named = schema.argumentIndexWithName(utf8(PyTuple_GET_ITEM(call.kwnames, i - call.nargs)));
+  return named ? &arguments[static_cast<size_t>(*named)] : nullptr;
+}
+
+// Whether an operator with this name, of any library, takes a list of ints where the call has a symbolic int. torch
+// accepts a plain int for such a list, and no symbolic int.
+bool gives_int_for_list(const CressetCall& call, std::string_view name) {
+  const auto is_given_for_list = [&](const c10::FunctionSchema& schema) {
+    for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) {
+      const c10::Argument* const argument = is_symint(call.args[i]) ? receiver(schema, call, i) : nullptr;
+      if (argument != nullptr && is_list_of(argument->type(), c10::TypeKind::IntType)) return true;
+    }
+    return false;
+  };
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& known : dispatcher.getAllOpNames()) {
+    if (std::string_view(known.name).substr(known.name.rfind(':') + 1) != name) continue;
+    const std::optional<c10::OperatorHandle> op = dispatcher.findSchema(known);
+    if (op && is_given_for_list(op->schema())) return true;
+  }
+  return false;
 }
 
 bool any_item(PyObject* object, bool (*is)(PyObject*)) {
@@ -360,7 +375,8 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
     PyRef value =
         PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
     if (value) return value;
-    if (!wanted_ints()) throw PythonError{};
+    // torch's parser has refused the symbolic int, and the call has had no side effect.
+    if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0 || !gives_int_for_list(call, name)) throw PythonError{};
     PyErr_Clear();
     pins_ints = true;
   }

@@ -1,5 +1,5 @@
-// Proofs of  sum <= bound. Each step replaces a part of the sum by an upper bound and proves the new goal. The total
-// number of steps is bounded, so an undecidable goal stays cheap.
+#include "sym/bound_prover.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -27,86 +27,85 @@ bool within(const TermList& terms, int64_t limit) {
 
 }  // namespace
 
-// Cheap checks come first: ranges, sample points, and results of earlier searches.
-bool Facts::prove(ExprId sum, int64_t bound, int depth) {
-  if (pool_.is_const(sum)) return pool_.const_value(sum) <= bound;
-  const Interval r = range_of(sum);
+bool BoundProver::prove(ExprId sum, int64_t bound, int depth) {
+  if (facts_.pool_.is_const(sum)) return facts_.pool_.const_value(sum) <= bound;
+  const Interval r = facts_.range_of(sum);
   if (r.hi != Interval::kPosInf && r.hi <= bound) return true;
-  if (r.lo > bound || samples_.exceeds(sum, bound)) return false;
-  const Memo& m = memo(sum);
+  if (r.lo > bound || facts_.samples_.exceeds(sum, bound)) return false;
+  const Facts::Memo& m = facts_.memo(sum);
   if (m.proved != Interval::kPosInf && m.proved <= bound) return true;
-  if (m.failed_at == epoch_ && bound <= m.failed && depth >= m.failed_depth) return false;
+  if (m.failed_at == facts_.epoch_ && bound <= m.failed && depth >= m.failed_depth) return false;
   return depth == 0 ? prove_afresh(sum, bound) : search(sum, bound, depth);
 }
 
 // A failed goal is not searched again until a new condition is learned. Two failures are not remembered: when the steps
 // ran out, and when the goal led back to a goal with another proof.
-bool Facts::prove_afresh(ExprId sum, int64_t bound) {
+bool BoundProver::prove_afresh(ExprId sum, int64_t bound) {
   std::vector<ExprId> outer_goals;
-  outer_goals.swap(proof_goals_);
-  const int outer_steps = std::exchange(proof_steps_, kProofSteps);
-  const bool outer_held = std::exchange(proof_held_, false);
+  outer_goals.swap(goals_);
+  const int outer_steps = std::exchange(steps_, kProofSteps);
+  const bool outer_held = std::exchange(held_, false);
   const bool proved = search(sum, bound, 0);
-  if (proof_held_ || proof_steps_ < 0 || fuel_ <= 0) {
-    for (const ExprId goal : proof_goals_)
-      if (goal != sum) memo(goal).failed_at = 0;
+  if (held_ || steps_ < 0 || facts_.fuel_ <= 0) {
+    for (const ExprId goal : goals_)
+      if (goal != sum) facts_.memo(goal).failed_at = 0;
   }
-  outer_goals.swap(proof_goals_);
-  proof_steps_ = outer_steps;
-  proof_held_ = outer_held;
+  outer_goals.swap(goals_);
+  steps_ = outer_steps;
+  held_ = outer_held;
   return proved;
 }
 
-bool Facts::search(ExprId sum, int64_t bound, int depth) {
-  if (depth > kProofDepth || proof_steps_ < 0) return false;
-  proof_steps_ -= 1 + static_cast<int>(std::min<uint32_t>(pool_[sum].weight / kStepWeight, kProofSteps));
-  if (depth > 0 && proof_steps_ < 0) return false;
+bool BoundProver::search(ExprId sum, int64_t bound, int depth) {
+  if (depth > kProofDepth || steps_ < 0) return false;
+  steps_ -= 1 + static_cast<int>(std::min<uint32_t>(facts_.pool_[sum].weight / kStepWeight, kProofSteps));
+  if (depth > 0 && steps_ < 0) return false;
   TermList terms;
-  pool_.terms(sum, terms);
+  facts_.pool_.terms(sum, terms);
   if (!within(terms, kGreatest) || bound < -kGreatest || bound > kGreatest) return false;
-  proof_goals_.push_back(sum);
-  Memo& m = memo(sum);
-  m.failed_at = epoch_, m.failed = bound, m.failed_depth = depth;  // prevents a cycle through the same goal
-  const auto least = [this](ExprId atom) { return range_of(atom).lo; };
-  const bool held = prove_by_factoring(sum, bound) || falls_from(pool_, terms, bound, least) ||
+  goals_.push_back(sum);
+  Facts::Memo& m = facts_.memo(sum);
+  m.failed_at = facts_.epoch_, m.failed = bound, m.failed_depth = depth;  // prevents a cycle through the same goal
+  const auto least = [this](ExprId atom) { return facts_.range_of(atom).lo; };
+  const bool held = prove_by_factoring(sum, bound) || falls_from(facts_.pool_, terms, bound, least) ||
                     prove_by_extents(sum, bound, depth) || prove_by_floors(sum, bound, depth) ||
                     prove_by_cases(sum, bound, depth) || prove_by_bounds(sum, bound, depth);
   if (!held) return false;
-  Memo& proved = memo(sum);
+  Facts::Memo& proved = facts_.memo(sum);
   proved.proved = std::min(proved.proved, bound);
   proved.failed_at = 0;
-  proof_held_ |= depth > 0;
+  held_ |= depth > 0;
   return true;
 }
 
 // sum = z*q + r for an atom z of several terms: the range of q considers these terms together.
-bool Facts::prove_by_factoring(ExprId sum, int64_t bound) {
+bool BoundProver::prove_by_factoring(ExprId sum, int64_t bound) {
   TermList terms;
-  pool_.terms(sum, terms);
+  facts_.pool_.terms(sum, terms);
   if (terms.size() > kFactoredTerms) return false;
   ExprList tried;
   for (const Term& term : terms) {
     ExprList atoms;
-    atoms.assign(pool_.factors(term.monomial));
+    atoms.assign(facts_.pool_.factors(term.monomial));
     for (const ExprId z : atoms) {
       if (std::find(tried.begin(), tried.end(), z) != tried.end()) continue;
       tried.push_back(z);
       const auto holds_it = [&](const Term& t) {
-        const std::span<const ExprId> factors = pool_.factors(t.monomial);
+        const std::span<const ExprId> factors = facts_.pool_.factors(t.monomial);
         return std::find(factors.begin(), factors.end(), z) != factors.end();
       };
       if (std::count_if(terms.begin(), terms.end(), holds_it) < 2) continue;
       TermList inside, outside;
       for (const Term& t : terms) {
         ExprId rest;
-        if (t.monomial.valid() && pool_.monomial_quotient(t.monomial, z, rest)) {
+        if (t.monomial.valid() && facts_.pool_.monomial_quotient(t.monomial, z, rest)) {
           inside.push_back({rest, t.coefficient});
         } else {
           outside.push_back(t);
         }
       }
-      const Interval together = mul(range_of(z), range_of(pool_.from_terms(inside)));
-      const Interval r = add(together, range_of(pool_.from_terms(outside)));
+      const Interval together = mul(facts_.range_of(z), facts_.range_of(facts_.pool_.from_terms(inside)));
+      const Interval r = add(together, facts_.range_of(facts_.pool_.from_terms(outside)));
       if (r.hi != Interval::kPosInf && r.hi <= bound) return true;
     }
   }
@@ -115,19 +114,19 @@ bool Facts::prove_by_factoring(ExprId sum, int64_t bound) {
 
 // An index with a non-negative factor is at most extent - 1; with a non-positive factor it is at least 0. The youngest
 // index goes first, because its extent may mention older indices.
-bool Facts::prove_by_extents(ExprId sum, int64_t bound, int depth) {
-  if ((pool_[sum].var_mask & extent_mask_) == 0) return false;
+bool BoundProver::prove_by_extents(ExprId sum, int64_t bound, int depth) {
+  if ((facts_.pool_[sum].var_mask & facts_.extent_mask_) == 0) return false;
   std::vector<VarId> vars;
-  pool_.collect_vars(sum, vars);
+  facts_.pool_.collect_vars(sum, vars);
   std::sort(vars.begin(), vars.end(), [](VarId a, VarId b) { return a > b; });
   for (const VarId var : vars) {
-    const ExprId extent = this->extent(var);
+    const ExprId extent = facts_.extent(var);
     ExprPool::Affine parts;
-    if (!extent.valid() || !pool_.affine_in(sum, var, parts)) continue;
-    const Interval factor = range_of(parts.coefficient);
+    if (!extent.valid() || !facts_.pool_.affine_in(sum, var, parts)) continue;
+    const Interval factor = facts_.range_of(parts.coefficient);
     if (factor.lo >= 0) {
-      const ExprId last = pool_.sub(extent, pool_.constant(1));
-      return prove(pool_.add(pool_.mul(parts.coefficient, last), parts.rest), bound, depth + 1);
+      const ExprId last = facts_.pool_.sub(extent, facts_.pool_.constant(1));
+      return prove(facts_.pool_.add(facts_.pool_.mul(parts.coefficient, last), parts.rest), bound, depth + 1);
     }
     if (factor.hi <= 0) return prove(parts.rest, bound, depth + 1);
   }
@@ -137,38 +136,38 @@ bool Facts::prove_by_extents(ExprId sum, int64_t bound, int depth) {
 // For c > 0:  c*(x // c) <= x  and  c*(x // c) >= x - c + 1. Hence k*(x // c) + rest <= bound follows from k*x + c*rest
 // <= c*bound for k >= 0, and likewise from below. For k = 1 and -1 the step is exact, since rest is an integer: x // c
 // <= n  <=>  x <= c*n + c - 1  and  x // c >= n  <=>  x >= c*n. Also 0 <= x mod c < c.
-bool Facts::prove_by_floors(ExprId sum, int64_t bound, int depth) {
+bool BoundProver::prove_by_floors(ExprId sum, int64_t bound, int depth) {
   TermList terms;
-  pool_.terms(sum, terms);
+  facts_.pool_.terms(sum, terms);
   for (size_t i = 0; i < terms.size(); ++i) {
     const Term term = terms[i];
     if (!term.monomial.valid()) continue;
     ExprList atoms;
-    atoms.assign(pool_.factors(term.monomial));
+    atoms.assign(facts_.pool_.factors(term.monomial));
     for (const ExprId atom : atoms) {
-      const Kind kind = pool_[atom].kind;
+      const Kind kind = facts_.pool_[atom].kind;
       if (kind != Kind::FloorDiv && kind != Kind::Mod) continue;
-      const ExprId x = pool_.operands(atom)[0], c = pool_.operands(atom)[1];
+      const ExprId x = facts_.pool_.operands(atom)[0], c = facts_.pool_.operands(atom)[1];
       ExprId cofactor;
       TermList divisor;
-      pool_.terms(c, divisor);
-      if (!within(divisor, kGreatestFactor) || range_of(c).lo < 1 ||
-          !pool_.monomial_quotient(term.monomial, atom, cofactor))
+      facts_.pool_.terms(c, divisor);
+      if (!within(divisor, kGreatestFactor) || facts_.range_of(c).lo < 1 ||
+          !facts_.pool_.monomial_quotient(term.monomial, atom, cofactor))
         continue;
-      if (cofactor.valid() && range_of(cofactor).lo < 0) continue;
-      const ExprId rest = pool_.sub(sum, pool_.scaled(term.monomial, term.coefficient));
-      const ExprId k = pool_.scaled(cofactor, term.coefficient);
-      const ExprId last = pool_.sub(c, pool_.constant(1));
+      if (cofactor.valid() && facts_.range_of(cofactor).lo < 0) continue;
+      const ExprId rest = facts_.pool_.sub(sum, facts_.pool_.scaled(term.monomial, term.coefficient));
+      const ExprId k = facts_.pool_.scaled(cofactor, term.coefficient);
+      const ExprId last = facts_.pool_.sub(c, facts_.pool_.constant(1));
       if (kind == Kind::Mod) {
-        const ExprId most = term.coefficient > 0 ? last : pool_.constant(0);
-        if (prove(pool_.add(rest, pool_.mul(k, most)), bound, depth + 1)) return true;
-        if (term.coefficient < 0 || range_of(x).lo < 0) continue;
-        return prove(pool_.add(rest, pool_.mul(k, x)), bound, depth + 1);
+        const ExprId most = term.coefficient > 0 ? last : facts_.pool_.constant(0);
+        if (prove(facts_.pool_.add(rest, facts_.pool_.mul(k, most)), bound, depth + 1)) return true;
+        if (term.coefficient < 0 || facts_.range_of(x).lo < 0) continue;
+        return prove(facts_.pool_.add(rest, facts_.pool_.mul(k, x)), bound, depth + 1);
       }
       const bool unit = !cofactor.valid() && (term.coefficient == 1 || term.coefficient == -1);
-      const ExprId most = (term.coefficient > 0) != unit ? x : pool_.sub(x, last);
-      const ExprId others = pool_.mul(c, pool_.sub(rest, pool_.constant(bound)));
-      return prove(pool_.add(others, pool_.mul(k, most)), 0, depth + 1);
+      const ExprId most = (term.coefficient > 0) != unit ? x : facts_.pool_.sub(x, last);
+      const ExprId others = facts_.pool_.mul(c, facts_.pool_.sub(rest, facts_.pool_.constant(bound)));
+      return prove(facts_.pool_.add(others, facts_.pool_.mul(k, most)), 0, depth + 1);
     }
   }
   return false;
@@ -176,20 +175,20 @@ bool Facts::prove_by_floors(ExprId sum, int64_t bound, int depth) {
 
 // max(a, b) with a positive coefficient: both cases must hold. With a negative coefficient either case suffices. For
 // min the signs are reversed.
-bool Facts::prove_by_cases(ExprId sum, int64_t bound, int depth) {
+bool BoundProver::prove_by_cases(ExprId sum, int64_t bound, int depth) {
   TermList terms;
-  pool_.terms(sum, terms);
+  facts_.pool_.terms(sum, terms);
   for (const Term& term : terms) {
     if (!term.monomial.valid()) continue;
-    const Kind kind = pool_[term.monomial].kind;
+    const Kind kind = facts_.pool_[term.monomial].kind;
     if (kind != Kind::Min && kind != Kind::Max) continue;
     const bool all = (kind == Kind::Max) == (term.coefficient > 0);
-    const ExprId rest = pool_.sub(sum, pool_.scaled(term.monomial, term.coefficient));
+    const ExprId rest = facts_.pool_.sub(sum, facts_.pool_.scaled(term.monomial, term.coefficient));
     ExprList cases;
-    cases.assign(pool_.operands(term.monomial));
+    cases.assign(facts_.pool_.operands(term.monomial));
     for (const ExprId chosen : cases) {
-      const ExprId scaled = pool_.mul(chosen, pool_.constant(term.coefficient));
-      if (prove(pool_.add(rest, scaled), bound, depth + 1) != all) return !all;
+      const ExprId scaled = facts_.pool_.mul(chosen, facts_.pool_.constant(term.coefficient));
+      if (prove(facts_.pool_.add(rest, scaled), bound, depth + 1) != all) return !all;
     }
     return all;
   }
@@ -197,17 +196,17 @@ bool Facts::prove_by_cases(ExprId sum, int64_t bound, int depth) {
 }
 
 // sum - n*f <= bound - n*b, for a fact f <= b which cancels one of the terms.
-bool Facts::prove_by_bounds(ExprId sum, int64_t bound, int depth) {
+bool BoundProver::prove_by_bounds(ExprId sum, int64_t bound, int depth) {
   if (depth >= kChainedBounds) return false;
-  const uint64_t mask = pool_[sum].var_mask;
+  const uint64_t mask = facts_.pool_[sum].var_mask;
   TermList terms;
-  pool_.terms(sum, terms);
-  const size_t oldest = bounds_.size() > kRecentBounds ? bounds_.size() - kRecentBounds : 0;
-  for (size_t i = bounds_.size(); i-- > oldest;) {
-    const Bound fact = bounds_[i];
-    if ((pool_[fact.sum].var_mask & mask) == 0 || fact.sum == sum) continue;
+  facts_.pool_.terms(sum, terms);
+  const size_t oldest = facts_.bounds_.size() > kRecentBounds ? facts_.bounds_.size() - kRecentBounds : 0;
+  for (size_t i = facts_.bounds_.size(); i-- > oldest;) {
+    const Facts::Bound fact = facts_.bounds_[i];
+    if ((facts_.pool_[fact.sum].var_mask & mask) == 0 || fact.sum == sum) continue;
     TermList fact_terms;
-    pool_.terms(fact.sum, fact_terms);
+    facts_.pool_.terms(fact.sum, fact_terms);
     if (!within(fact_terms, kGreatestFactor)) continue;
     int64_t times = 0;
     for (const Term& f : fact_terms) {
@@ -217,9 +216,9 @@ bool Facts::prove_by_bounds(ExprId sum, int64_t bound, int depth) {
       }
     }
     if (times == 0) continue;
-    const ExprId left = pool_.sub(sum, pool_.mul(fact.sum, pool_.constant(times)));
+    const ExprId left = facts_.pool_.sub(sum, facts_.pool_.mul(fact.sum, facts_.pool_.constant(times)));
     if (prove(left, saturating_add(bound, saturating_neg(saturating_mul(times, fact.bound))), depth + 1)) return true;
-    if (proof_steps_ < 0) return false;
+    if (steps_ < 0) return false;
   }
   return false;
 }

@@ -1,5 +1,3 @@
-// len() of containers in state. The length of a list which grows at each call is a varying number, and the items need
-// no guard. Also len() of plain data among the arguments, which is no inspection of the items.
 #include <opcode.h>
 
 #include <algorithm>
@@ -34,28 +32,29 @@ static bool has_room(PyObject* container) {
 }
 
 // Empty for other calls, and when the items are guarded already or must be.
-PyRef Session::length_in_state(const CressetCall& call) {
+PyRef length_in_state(const CressetCall& call, Session& session) {
   if (call.callable != StateFacts::Source::len() || call.nargs != 1 || call.kwnames != nullptr) return {};
   PyObject* const container = call.args[0];
-  if (!has_own_length(container) || !outer_.empty() || record_run_ != nullptr) return {};
-  for (MayBeUnlooked& one : may_be_unlooked_)
-    if (one.object == container && one.path)
-      return one.measured = true, checked(PyLong_FromSsize_t(PyObject_Size(container)));
-  const ObjectRecord* const record = objects_.find(container);
-  if (record == nullptr || !record->known || record->whole || argument_path(container) != nullptr) return {};
-  const auto before = contents_before_.find(container);
-  if (record->keys_written && before == contents_before_.end()) return {};
-  if (before != contents_before_.end() &&
-      !(has_room(container) && std::all_of(writes_.begin(), writes_.end(), [&](const Write& w) {
-          return w.owner.get() != container || grows_evenly(w);
-        })))
+  if (!has_own_length(container) || session.subgraphs().is_inside() || session.subgraphs().runs_record()) return {};
+  if (MayBeUnlooked* const data = session.provenance().plain_data(container))
+    return data->measured = true, checked(PyLong_FromSsize_t(PyObject_Size(container)));
+  const ObjectRecord* const record = session.provenance().record_of(container);
+  if (record == nullptr || !record->known || record->whole || session.provenance().argument_path(container) != nullptr)
+    return {};
+  PyObject* const before = session.provenance().contents_before(container);
+  if (record->keys_written && before == nullptr) return {};
+  const std::vector<Write>& writes = session.writes().entries();
+  if (before != nullptr && !(has_room(container) && std::all_of(writes.begin(), writes.end(), [&](const Write& w) {
+                               return w.owner.get() != container || grows_evenly(w);
+                             })))
     return {};
   const Py_ssize_t now = PyObject_Size(container);
-  if (const StateFacts::Input* const input = facts_->length_input(container); input != nullptr && input->given) {
+  if (const StateFacts::Input* const input = session.segment().facts().length_input(container);
+      input != nullptr && input->given) {
     if (now == input->length) return input->given;
     return checked(PyNumber_Add(input->given.get(), checked(PyLong_FromSsize_t(now - input->length)).get()));
   }
-  facts_->length(container, before != contents_before_.end() ? PyObject_Size(before->second.get()) : now);
+  session.segment().facts().length(container, before != nullptr ? PyObject_Size(before) : now);
   return checked(PyLong_FromSsize_t(now));
 }
 

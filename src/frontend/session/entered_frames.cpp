@@ -1,10 +1,11 @@
 // Which frames belong to the program, and the actions when a frame starts.
+#include "frontend/session/entered_frames.h"
+
 #include <string_view>
 
 #include "frontend/cpython/code_origin.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/frames/resume_point.h"
-#include "frontend/session/session.h"
 #include "frontend/values/symbols.h"
 
 namespace cresset::frontend {
@@ -52,10 +53,10 @@ bool is_of_nested_tensors(PyCodeObject* code) {
 
 }  // namespace
 
-Session::CodeRole Session::role_of(PyCodeObject* code) {
+EnteredFrames::CodeRole EnteredFrames::role_of(PyCodeObject* code) {
   if (const CodeRole* const known = roles_.find(code)) return *known;
   CodeRole role = CodeRole::Program;
-  kept_.push_back(PyRef::borrow((PyObject*)code));
+  provenance_.keep(PyRef::borrow((PyObject*)code));
   if (is_machinery(code)) role = CodeRole::Machinery;
   if (is_logger_question(code)) role = CodeRole::LoggerQuestion;
   if (is_of_nested_tensors(code)) role = CodeRole::NestedTensors;
@@ -66,29 +67,29 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
 }
 
 // torch calls a mode: the call is guarded by the modes at its beginning.
-void Session::learn_mode(const CressetActivation& activation) {
+void EnteredFrames::learn_mode(const CressetActivation& activation) {
   const std::string_view name = utf8(activation.code->co_name);
   if (name != "__torch_function__" && name != "__torch_dispatch__") return;
   CressetFrameImage image;
   cresset_eval_image(&activation, CRESSET_BEFORE, &image);
   PyObject* const self = image.slot_count > 0 ? image.slots[0] : nullptr;
-  if (self != nullptr && !PyType_Check(self) && !is_young(self)) learn(self);
+  if (self != nullptr && !PyType_Check(self) && !provenance_.is_young(self)) reads_.learn(self);
 }
 
-void Session::unseen() {
-  if (!open()) return;
-  refuse(BreakKind::Debugger, kWatched);
-  unseen_ = true;
+void EnteredFrames::unseen() {
+  if (!segment_.is_open()) return;
+  segment_.refuse(BreakKind::Debugger, kWatched);
+  segment_.set_unseen();
 }
 
-void Session::learn_default(PyObject* function, PyObject* keyword, PyObject* value) {
+void EnteredFrames::learn_default(PyObject* function, PyObject* keyword, PyObject* value) {
   PyObject* by_keyword = keyword != nullptr ? ((PyFunctionObject*)function)->func_kwdefaults : nullptr;
-  if (by_keyword != nullptr) return read_key(by_keyword, keyword, value);
-  learn(value);
+  if (by_keyword != nullptr) return reads_.read_key(by_keyword, keyword, value);
+  reads_.learn(value);
 }
 
 // C code passed the arguments to a function, so defaults among them were not reported by a hook.
-void Session::learn_defaults(const CressetActivation& activation) {
+void EnteredFrames::learn_defaults(const CressetActivation& activation) {
   PyObject* const function = activation.function;
   PyObject* const defaults = PyFunction_GET_DEFAULTS(function);
   PyObject* const by_keyword = ((PyFunctionObject*)function)->func_kwdefaults;
@@ -108,33 +109,35 @@ void Session::learn_defaults(const CressetActivation& activation) {
 }
 
 // The cells of an older function are older, too.
-void Session::learn_closure(ObjectRecord& function) {
+void EnteredFrames::learn_closure(ObjectRecord& function) {
   if (std::exchange(function.function_held, true)) return;
-  facts_->classes().function(function.object);
+  segment_.facts().classes().function(function.object);
   PyObject* const closure = PyFunction_GET_CLOSURE(function.object);
-  for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
+  for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i)
+    reads_.learn(PyTuple_GET_ITEM(closure, i));
 }
 
-void Session::learn_what_it_holds(PyObject* function) {
-  if (!PyFunction_Check(function) || !existed(function)) return;
-  learn_closure(objects_[function]);
+void EnteredFrames::learn_what_it_holds(PyObject* function) {
+  if (!PyFunction_Check(function) || !provenance_.existed(function)) return;
+  learn_closure(provenance_.record(function));
   PyObject* const defaults = PyFunction_GET_DEFAULTS(function);
   for (Py_ssize_t i = 0; defaults != nullptr && i < PyTuple_GET_SIZE(defaults); ++i)
-    learn(PyTuple_GET_ITEM(defaults, i));
+    reads_.learn(PyTuple_GET_ITEM(defaults, i));
   PyObject *by_keyword = ((PyFunctionObject*)function)->func_kwdefaults, *name, *value;
   Py_ssize_t position = 0;
-  while (by_keyword != nullptr && PyDict_Next(by_keyword, &position, &name, &value)) read_key(by_keyword, name, value);
+  while (by_keyword != nullptr && PyDict_Next(by_keyword, &position, &name, &value))
+    reads_.read_key(by_keyword, name, value);
 }
 
-CressetAction Session::enter(CressetActivation& activation) {
+CressetAction EnteredFrames::enter(CressetActivation& activation) {
   if (activation.caller == nullptr && activation.instruction < 0) ++outermost_frames_;
-  if (capture_->recording != 0) return CRESSET_NATIVE;
-  if (!open()) return CRESSET_RUN;
-  if (record_run_ != nullptr) enter_in_record(activation);
+  if (segment_.capture().recording != 0) return CRESSET_NATIVE;
+  if (!segment_.is_open()) return CRESSET_RUN;
+  if (subgraphs_.runs_record()) subgraphs_.enter_in_record(activation);
   if (activation.is_generator && activation.generator != nullptr)
-    no_effect_on(activation.generator, "it advances a generator from outside");
-  if (activation.is_generator && activation.generator != nullptr && existed(activation.generator))
-    refuse(BreakKind::SideEffect, "advances a generator that was there before");
+    subgraphs_.no_effect_on(activation.generator, "it advances a generator from outside");
+  if (activation.is_generator && activation.generator != nullptr && provenance_.existed(activation.generator))
+    segment_.refuse(BreakKind::SideEffect, "advances a generator that was there before");
   if (activation.entered_from_c && activation.instruction < 0) learn_mode(activation);
   switch (role_of(activation.code)) {
     case CodeRole::Machinery:
@@ -143,8 +146,8 @@ CressetAction Session::enter(CressetActivation& activation) {
       if (activation.instruction < 0) ask_beforehand(&activation);
       break;
     case CodeRole::NestedTensors:
-      refuse(BreakKind::UnsupportedLayout, "works on nested tensors");
-      if (!capture_->closed()) capture_->flush({BreakKind::UnsupportedLayout, "nested tensors"});
+      segment_.refuse(BreakKind::UnsupportedLayout, "works on nested tensors");
+      if (!segment_.capture().closed()) segment_.capture().flush({BreakKind::UnsupportedLayout, "nested tensors"});
       bridge::Capture::leave_dispatch_state();  // permanent: for nested tensors the keys select other kernels
       return CRESSET_NATIVE;
     default:
@@ -152,19 +155,11 @@ CressetAction Session::enter(CressetActivation& activation) {
   }
   // Generators are resumed behind their first instructions, so the start of their frame is not reported.
   if ((activation.instruction >= 0 && !activation.is_generator) || activation.function == nullptr) return CRESSET_RUN;
-  ObjectRecord* const function = objects_.find(activation.function);
+  ObjectRecord* const function = provenance_.record_of(activation.function);
   if (function == nullptr || !function->known) return CRESSET_RUN;
   if (activation.entered_from_c || activation.is_generator) learn_defaults(activation);
   learn_closure(*function);
   return CRESSET_RUN;
-}
-
-void Session::remove_symbols_of_frames() {
-  replace_values(cresset_eval_current(), [&](PyObject* object) {
-    PyRef plain = new_without_symbols(PyRef::borrow(object));
-    if (plain.get() != object) keep(PyRef::borrow(object));  // the operation in progress may still use it
-    return plain;
-  });
 }
 
 }  // namespace cresset::frontend

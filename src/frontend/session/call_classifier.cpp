@@ -1,10 +1,9 @@
-// Queries: calls without arguments which return at most a number. Examples are a module's call, which asks torch
-// whether it is traced, and super(). They are classified once.
+#include "frontend/session/call_classifier.h"
+
 #include <string_view>
 
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
-#include "frontend/session/session.h"
 #include "frontend/trace_rules/transforms.h"
 
 namespace cresset::frontend {
@@ -44,8 +43,8 @@ static bool asks_for_overrides(const CressetCall& call) {
   return all_among(items, items + PyTuple_GET_SIZE(call.args[0]), is_plain);
 }
 
-bool Session::is_plain_question(const CressetCall& call) const {
-  if (!outer_.empty()) return false;
+bool CallClassifier::is_plain_question(const CressetCall& call) const {
+  if (subgraphs_.is_inside()) return false;
   if (call.nargs != 0) return !call.evaluated && PyCFunction_CheckExact(call.callable) && asks_for_overrides(call);
   const void* const definition = definition_of_question(call);
   return definition != nullptr && plain_questions_.count(definition) != 0;
@@ -53,9 +52,9 @@ bool Session::is_plain_question(const CressetCall& call) const {
 
 // Records a function without arguments that reads no mutable state and returns no object to inspect. Later calls of it
 // need no checks.
-void Session::note_question(const CressetCall& call, const PyObject* result) {
+void CallClassifier::note_question(const CressetCall& call, const PyObject* result) {
   const void* const definition = definition_of_question(call);
-  if (definition == nullptr || result == nullptr || !outer_.empty()) return;
+  if (definition == nullptr || result == nullptr || subgraphs_.is_inside()) return;
   const bool plain = result == Py_None || PyBool_Check(result) || PyLong_CheckExact(result);
   if (!plain && !Py_IS_TYPE(result, &PySuper_Type)) return;
   const bool is_super = definition == &PySuper_Type;
@@ -64,8 +63,48 @@ void Session::note_question(const CressetCall& call, const PyObject* result) {
   if (what.self != nullptr || what.by_arguments || changes_level(what.name) != 0) return;
   if (is_super || what.effect == CEffect::Pure) {
     plain_questions_.insert(definition);
-    keep(PyRef::borrow(call.callable));
+    provenance_.keep(PyRef::borrow(call.callable));
   }
+}
+
+// The table's answer depends only on the function and the type of its self, so it is cached per pair.
+CCall CallClassifier::classify(const CressetCall& call) {
+  PyObject *callable = call.callable, *self = nullptr;
+  const void* function = nullptr;
+  if (PyCFunction_CheckExact(callable)) {
+    self = PyCFunction_GET_SELF(callable);
+    function = ((PyCFunctionObject*)callable)->m_ml;
+    if (self != nullptr && PyModule_Check(self)) self = nullptr;
+  } else if ((Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) &&
+             call.nargs > 0) {
+    self = call.args[0];
+    function = callable;
+  } else if (is_method_wrapper(callable)) {
+    self = take_apart_wrapper(callable).self;
+    function = (const char*)take_apart_wrapper(callable).descriptor + 1;  // no self among its arguments
+  } else if (PyType_Check(callable)) {
+    function = callable;
+  }
+  const bool of_class = self != nullptr && PyType_Check(self);  // torch's functions are static methods of a class
+  if (function == nullptr || (of_class && !PyCFunction_CheckExact(callable)))
+    return classify_call(callable, call.args, call.nargs);
+  const AddressPair key =
+      of_class ? AddressPair{self, function} : AddressPair{function, self != nullptr ? Py_TYPE(self) : nullptr};
+  const CCall* known = classified_.find(key);
+  if (known == nullptr) {
+    const CCall what = classify_call(callable, call.args, call.nargs);
+    known = &(classified_[key] = what);
+    // A bound method would keep its self alive.
+    if (is_method_wrapper(callable))
+      provenance_.keep(PyRef::borrow(take_apart_wrapper(callable).descriptor));
+    else if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
+      provenance_.keep(PyRef::borrow(callable));
+    if (self != nullptr) provenance_.keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
+  }
+  if (known->by_arguments) return classify_call(callable, call.args, call.nargs);
+  CCall out = *known;
+  if (out.self != nullptr) out.self = self;
+  return out;
 }
 
 }  // namespace cresset::frontend

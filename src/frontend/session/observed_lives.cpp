@@ -1,4 +1,4 @@
-// Weak references, and programs that observe the death of objects: a capture keeps objects alive which it has met.
+#include "frontend/session/observed_lives.h"
 
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/finalizers.h"
@@ -6,17 +6,9 @@
 #include "frontend/cpython/of_type.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/replay/side_effects.h"
-#include "frontend/session/session.h"
 #include "frontend/variants/cache_entry.h"
 
 namespace cresset::frontend {
-
-void Session::read_weakref(PyObject* reference, PyObject* result) {
-  if (!existed(reference) || argument_path(reference) != nullptr) return;  // among the arguments it is a part of them
-  if (first(reference, Py_None))
-    facts_->member(reference, Py_None, checked(PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(reference))).get());
-  learn(result);
-}
 
 bool may_be_watched(PyObject* object) {
   static PyObject* const module = module_attribute("torch.nn", "Module");
@@ -90,67 +82,36 @@ bool holds_one_that_tells(PyObject* container) {
 }  // namespace
 
 // Whether the write or method may release an object whose death is observed, while the capture keeps it alive.
-bool Session::may_end_a_life(const CressetWrite& write) {
+bool ObservedLives::may_end_a_life(const CressetWrite& write) {
   dying_ = nullptr;
   if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner) && asks_program(write.key))
-    return existed(write.owner) && holds_one_that_tells(write.owner);  // avoids calling the program for the key
-  dying_ = existed(write.owner) ? held_before(write) : nullptr;
+    return provenance_.existed(write.owner) &&
+           holds_one_that_tells(write.owner);  // avoids calling the program for the key
+  dying_ = provenance_.existed(write.owner) ? held_before(write) : nullptr;
   return tells(dying_);
 }
-bool Session::may_end_a_life(const CCall& what) {
+bool ObservedLives::may_end_a_life(const CCall& what) {
   dying_ = nullptr;  // several candidates
   static const std::unordered_set<std::string_view> kTake = {
       "pop",        "clear",  "remove",      "popitem",           "popleft",
       "discard",    "update", "__delitem__", "difference_update", "intersection_update",
       "__setitem__"};
-  return what.self != nullptr && existed(what.self) && kTake.count(what.name) != 0 && holds_one_that_tells(what.self);
+  return what.self != nullptr && provenance_.existed(what.self) && kTake.count(what.name) != 0 &&
+         holds_one_that_tells(what.self);
 }
 
 // Whether the call asks for an object that only the capture keeps alive, or registers an observer for the death of an
 // older object.
-bool Session::watches_death(const CCall& what, const CressetCall& call) {
+bool ObservedLives::watches_death(const CCall& what, const CressetCall& call) {
   const bool by_name = what.self != nullptr && std::string_view(what.name) == "__call__";
   PyObject* const called = by_name ? what.self : call.callable;
   if (is_weakref(called)) {
     dying_ = PyWeakref_GET_OBJECT(called);
-    return dying_ != Py_None && (existed(dying_) || existed(called)) && may_be_watched(dying_) &&
-           maker_.only_we_hold(dying_);
+    return dying_ != Py_None && (provenance_.existed(dying_) || provenance_.existed(called)) &&
+           may_be_watched(dying_) && maker_.only_we_hold(dying_);
   }
   dying_ = told_of(call);
-  return dying_ != nullptr && existed(dying_) && may_be_watched(dying_);
-}
-
-int Session::visit_held(visitproc visit, void* arg) const {
-  for (const PyRef& kept : kept_) Py_VISIT(kept.get());
-  int stopped = 0;
-  objects_.each([&](const ObjectRecord& record) {
-    if (record.kept && stopped == 0) stopped = visit(record.kept.get(), arg);
-  });
-  if (stopped != 0) return stopped;
-  for (const Write& write : writes_) {
-    Py_VISIT(write.owner.get());
-    Py_VISIT(write.key.get());
-    for (const PyRef& value : write.values) Py_VISIT(value.get());
-  }
-  for (const auto& [container, contents] : contents_before_)
-    if (const int r = Py_TYPE(contents.get())->tp_traverse(contents.get(), visit, arg)) return r;
-  return 0;
-}
-
-void Session::let_go() {
-  kept_.clear();
-  if (young_ != nullptr) young_->let_go();
-  changed_unseen_.clear();
-  objects_.clear();
-  argument_paths_.clear();
-  contents_before_.clear();
-  variables_before_.clear();
-  writes_.clear();
-  arrays_.clear();
-  sums_.clear();
-  generators_.clear();
-  added_.clear();
-  inserting_.clear();
+  return dying_ != nullptr && provenance_.existed(dying_) && may_be_watched(dying_);
 }
 
 }  // namespace cresset::frontend

@@ -1,11 +1,9 @@
-// Results of id() and hash() for objects that differ at each call. Looking such a number up in a container asks for the
-// object's identity (session_identity.cpp). If the program computes with the number or stores it, the entry serves only
-// this object. From the next capture on the id() call then runs between two segments, and the number is an input.
+#include "frontend/session/asked_addresses.h"
+
 #include <string_view>
 
 #include "frontend/cpython/py_objects.h"
 #include "frontend/feedback/opaque_calls.h"
-#include "frontend/session/session.h"
 #include "frontend/trace_rules/special_cases.h"
 #include "frontend/values/symbols.h"
 
@@ -51,24 +49,25 @@ bool is_same_number(PyObject* a, PyObject* b) { return PyObject_RichCompareBool(
 
 }  // namespace
 
-void Session::note_address(const CressetActivation& activation, const CressetCall& call, PyObject* number) {
-  if (number == nullptr || !PyLong_CheckExact(number) || call.nargs != 1) return;
+bool AskedAddresses::note_address(const CressetActivation& activation, const CressetCall& call, PyObject* number) {
+  if (number == nullptr || !PyLong_CheckExact(number) || call.nargs != 1) return false;
   const bool of_hash = call.callable == hash_function();
-  if (!of_hash && call.callable != id_function()) return;
+  if (!of_hash && call.callable != id_function()) return false;
   PyObject* object = call.args[0];
   const auto moves = [&](PyObject* o) {
-    return !is_constant_value(o) && (!existed(o) || argument_path(o) != nullptr || argument_tensors_.count(o) != 0);
+    return !is_constant_value(o) &&
+           (!provenance_.existed(o) || provenance_.argument_path(o) != nullptr || provenance_.is_argument_tensor(o));
   };
   if (of_hash) object = hashed_by_address(object, moves);
-  if (object == nullptr || !moves(object)) return;
+  if (object == nullptr || !moves(object)) return false;
   addresses_.emplace(number, AskedAddress{object, PyRef::borrow((PyObject*)activation.code),
                                           PyRef::borrow(call.callable), activation.instruction});
-  keep(PyRef::borrow(number));
-  if (of_hash && object != call.args[0]) return compute_with_address(number);
-  hooks_->tells_all = 1;
+  provenance_.keep(PyRef::borrow(number));
+  if (of_hash && object != call.args[0]) return compute_with_address(number), false;
+  return true;
 }
 
-bool Session::leave_address(PyObject* number) {
+bool AskedAddresses::leave_address(PyObject* number) {
   const auto found = addresses_.find(number);
   if (found == addresses_.end()) return false;
   const AskedAddress& address = found->second;
@@ -76,47 +75,48 @@ bool Session::leave_address(PyObject* number) {
 }
 
 // A later call has another number unless its object is the same.
-void Session::compute_with_address(PyObject* number) {
+void AskedAddresses::compute_with_address(PyObject* number) {
   PyObject* const object = addresses_.at(number).object;
   leave_address(number);
-  if (is_argument(object)) return facts_->same_object(object);
-  refuse(BreakKind::UnguardedState, "computes with the address of an object that each call has its own of");
+  if (provenance_.is_argument(object)) return segment_.facts().same_object(object);
+  segment_.refuse(BreakKind::UnguardedState, "computes with the address of an object that each call has its own of");
 }
 
 // Looks an address up in a container which may hold addresses of other objects of this call.
-void Session::note_key_by_address(PyObject* container, PyObject* number, bool found) {
+void AskedAddresses::note_key_by_address(PyObject* container, PyObject* number, bool found) {
   PyObject* const object = addresses_.at(number).object;
-  if (!is_argument(object)) return;  // no other living object has its address
-  const PyRef numbers = existed(container) ? PyRef() : numbers_in(container);
-  if (!existed(container) && !numbers) return compute_with_address(number);
+  if (!provenance_.is_argument(object)) return;  // no other living object has its address
+  const PyRef numbers = provenance_.existed(container) ? PyRef() : numbers_in(container);
+  if (!provenance_.existed(container) && !numbers) return compute_with_address(number);
   if (!numbers)
-    return found ? facts_->same_object(object) : facts_->stranger(object, container, StateFacts::HeldBy::Address);
+    return found ? segment_.facts().same_object(object)
+                 : segment_.facts().stranger(object, container, StateFacts::HeldBy::Address);
   const PyRef others = checked(PyList_New(0));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(numbers.get()); ++i) {
     PyObject* const one = PyList_GET_ITEM(numbers.get(), i);
     if (is_address(one)) {
-      facts_->all_different();
+      segment_.facts().all_different();
     } else if (is_same_number(one, number)) {
-      return facts_->same_object(object);
+      return segment_.facts().same_object(object);
     } else if (PyList_Append(others.get(), one) < 0) {
       throw PythonError{};
     }
   }
-  if (PyList_GET_SIZE(others.get()) > 0) facts_->stranger(object, others.get(), StateFacts::HeldBy::Address);
+  if (PyList_GET_SIZE(others.get()) > 0) segment_.facts().stranger(object, others.get(), StateFacts::HeldBy::Address);
 }
 
-void Session::compare_addresses(PyObject* left, PyObject* right) {
-  if (is_address(left) && is_address(right)) return facts_->all_different();
+void AskedAddresses::compare_addresses(PyObject* left, PyObject* right) {
+  if (is_address(left) && is_address(right)) return segment_.facts().all_different();
   PyObject *const number = is_address(left) ? left : right, *const other = number == left ? right : left;
   PyObject* const object = addresses_.at(number).object;
   if (is_symbolic_number(other)) return compute_with_address(number);
-  if (!is_argument(object) || !PyLong_CheckExact(other)) return;
-  if (is_same_number(number, other)) return facts_->same_object(object);
-  facts_->stranger(object, checked(PyTuple_Pack(1, other)).get(), StateFacts::HeldBy::Address);
+  if (!provenance_.is_argument(object) || !PyLong_CheckExact(other)) return;
+  if (is_same_number(number, other)) return segment_.facts().same_object(object);
+  segment_.facts().stranger(object, checked(PyTuple_Pack(1, other)).get(), StateFacts::HeldBy::Address);
 }
 
 // Lookups are reported by their reads, which give more detail.
-void Session::use_addresses(const CressetOperator& op) {
+void AskedAddresses::use_addresses(const CressetOperator& op) {
   if (!is_address(op.operands[0]) && (op.operands[1] == nullptr || !is_address(op.operands[1]))) return;
   if (op.kind == CRESSET_OP_SUBSCRIPT || op.kind == CRESSET_OP_CONTAINS || op.kind == CRESSET_OP_HASH) return;
   if (asks_equality(op)) return compare_addresses(op.operands[0], op.operands[1]);
@@ -125,14 +125,17 @@ void Session::use_addresses(const CressetOperator& op) {
 }
 
 // A container method stores the number or looks it up. All other functions compute with it.
-void Session::use_addresses(const CressetCall& call) {
+void AskedAddresses::use_addresses(const CCall& what, const CressetCall& call) {
   static PyObject* const is_instance = module_attribute("builtins", "isinstance");
-  const CCall what = classify(call);
   if (call.callable == is_instance || call.callable == id_function()) return;
   if (what.self != nullptr && (PyDict_Check(what.self) || PyAnySet_Check(what.self) || PyList_Check(what.self))) return;
   const Py_ssize_t named = cresset_count_named(&call);
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
     if (is_address(call.args[i])) compute_with_address(call.args[i]);
+}
+
+KnownArrays::Varies what_varies(const Provenance& provenance, const AskedAddresses& addresses) {
+  return [&](PyObject* object) { return provenance.is_closed_to_facts(object) || addresses.is_address(object); };
 }
 
 }  // namespace cresset::frontend
