@@ -173,7 +173,11 @@ def observed(f, make):
             return [given]
         weights = torch.arange(1.0, given.numel() + 1).view(given.shape)
         found = gradient((given * weights).sum(), leaf) if given.requires_grad else None
-        return [given.detach().clone(), facts(given)[3:8], found]
+        return [
+            given.detach().clone(),
+            facts(given)[4:8],
+            found,
+        ]  # a view of a computed tensor may be a tensor of its own
 
     attempt(seen, called)
     for t in {id(t): t for t in (x, leaf, x._base) if t is not None}.values():
