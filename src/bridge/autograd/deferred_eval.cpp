@@ -37,7 +37,7 @@ class BelowEverything {
 
 std::vector<at::Tensor> Capture::close() {
   if (!std::exchange(closed_, true)) client().on_close();
-  guests_.clear();
+  input_proxies_.clear();
   wrappers_.clear();
   std::vector<at::Tensor> out = held();
   storages_.proxies().clear();
@@ -45,8 +45,8 @@ std::vector<at::Tensor> Capture::close() {
 }
 
 bool Capture::says_history() const {
-  for (const Guest& guest : guests_)
-    if (guest.real().defined() && is_asked_for_history(guest.real())) return true;
+  for (const InputProxy& input_proxy : input_proxies_)
+    if (input_proxy.real().defined() && is_asked_for_history(input_proxy.real())) return true;
   // A view of an argument, made by the program, has the argument's base as its own base, which is no input proxy.
   const std::vector<at::Tensor> live = live_.all();
   return std::any_of(live.begin(), live.end(), is_asked_for_history);
@@ -59,10 +59,9 @@ void Capture::forget_inputs() {
 
 std::vector<at::Tensor> Capture::held() {
   std::unordered_map<TraceTensor*, int64_t> own;  // references held by the capture, by proxy tensor
-  for (const auto& [impl, stand_in] : storages_.proxies())
-    ++own[static_cast<TraceTensor*>(stand_in.unsafeGetTensorImpl())];
-  for (const Guest& guest : guests_) ++own[guest.stand_in()];
-  for (const Guest& wrapper : wrappers_) ++own[wrapper.stand_in()];
+  for (const auto& [impl, proxy] : storages_.proxies()) ++own[static_cast<TraceTensor*>(proxy.unsafeGetTensorImpl())];
+  for (const InputProxy& input_proxy : input_proxies_) ++own[input_proxy.proxy()];
+  for (const InputProxy& wrapper : wrappers_) ++own[wrapper.proxy()];
   return live_.held(own);
 }
 
@@ -87,9 +86,9 @@ struct Once {
   Captured captured;
   std::vector<at::Tensor> inputs;
   Interpreter interpreter;
-  std::vector<at::Tensor> originals;   // of the inputs, with their history
-  std::shared_ptr<RecordedPass> pass;  // nullptr: none can be recorded
-  std::vector<at::Tensor> before;      // RecordedPass::before_writes
+  std::vector<at::Tensor> originals;     // of the inputs, with their history
+  std::shared_ptr<DoubleBackward> pass;  // nullptr: none can be recorded
+  std::vector<at::Tensor> before;        // DoubleBackward::before_writes
   std::vector<int64_t> symbols;
 };
 
@@ -115,7 +114,7 @@ void prepare_recorded(Once& once) {
   const auto numbers = numbers_of_call(captured, slots);
   if (!numbers) return;
   once.symbols = *numbers;
-  once.pass = std::make_shared<RecordedPass>(*captured.graph, captured.backward, captured.constants, slots);
+  once.pass = std::make_shared<DoubleBackward>(*captured.graph, captured.backward, captured.constants, slots);
   once.before = once.pass->before_writes(once.inputs);
 }
 
@@ -139,7 +138,7 @@ BackwardRun recorded_of(const std::shared_ptr<Once>& once, const std::vector<Tan
   std::vector<at::Tensor> given = once->originals;
   for (size_t i = 0; i < given.size(); ++i)
     if (!given[i].defined()) given[i] = once->inputs[i];
-  const auto call = std::make_shared<const RecordedPass::Call>(
+  const auto call = std::make_shared<const DoubleBackward::Call>(
       once->pass->note(given, once->before, once->symbols.data(), once->symbols.size()));
   return [=](std::vector<at::Tensor> tangents, const auto&) {
     std::vector<at::Tensor> kept;
@@ -170,7 +169,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   runs.compiled = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
     const c10::DispatchKeySet keys = c10::impl::tls_local_dispatch_key_set().excluded_;
     const BelowEverything below;
-    once->interpreter.cast_in_part(keys & c10::autocast_dispatch_keyset);
+    once->interpreter.cast_in_subgraph(keys & c10::autocast_dispatch_keyset);
     const Backward& computes = *once->captured.backward;
     const bool may_lack = computes.linear && computes.part.calls.empty();
     if (!may_lack) fill_with_zeros(tangents, layouts);
@@ -280,9 +279,9 @@ BreakReason Capture::located(BreakReason why) const {
 void Capture::flush(const BreakReason& why) {
   if (closed_) return;
   set_location();
-  if (subgraphs_.in_part()) {
-    subgraphs_.fail_part(located(why));
-    TORCH_CHECK(false, "cresset: ", subgraphs_.part_failure().text());
+  if (subgraphs_.in_subgraph()) {
+    subgraphs_.fail_subgraph(located(why));
+    TORCH_CHECK(false, "cresset: ", subgraphs_.subgraph_failure().text());
   }
   if (std::exchange(ends_in_order_, false) && client().end_in_order(why)) return;
   why_closed_ = located(why);

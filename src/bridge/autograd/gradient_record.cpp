@@ -69,7 +69,7 @@ class Ends {
  public:
   void add(const Edge& edge, const at::Tensor& leaf) {
     if (!is_own(leaf)) {  // an own leaf already has symbolic sizes
-      const at::Tensor real = Guest::alias_of(leaf);
+      const at::Tensor real = InputProxy::alias_of(leaf);
       shapes_.push_back({edge, (real.defined() ? real : leaf).sizes().vec()});
       set_shape(edge, leaf.sym_sizes());
     }
@@ -198,7 +198,7 @@ at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
 }  // namespace
 
 // Reports nodes whose functions must run eagerly: run_record learns about them from a run which fails.
-void GradientRecorder::leave_to_autograd(const std::vector<Node*>& python) {
+void GradientRecorder::defer_to_autograd(const std::vector<Node*>& python) {
   try {
     capture_.client().run_record(python, [] { abort_capture(BreakKind::AutogradFeature, "autograd's"); });
   } catch (const std::exception&) {
@@ -274,7 +274,7 @@ std::vector<at::Tensor> GradientRecorder::differentiable(const std::vector<at::T
   }
   if (!on_the_way.empty()) {
     why = "a result is a view that a function of Python's has to do with";
-    if (capture_.client().runs_python_autograd()) leave_to_autograd(on_the_way);
+    if (capture_.client().runs_python_autograd()) defer_to_autograd(on_the_way);
   }
   return roots;
 }
@@ -351,7 +351,7 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   const bool apart = std::any_of(backward.holders.begin(), backward.holders.end(), [](const Backward::Holder& holder) {
     return std::find(holder.roots.begin(), holder.roots.end(), false) != holder.roots.end();
   });
-  if (backward.groups.empty() && (apart || !backward.passed.empty())) {  // each root has a node of its own
+  if (backward.groups.empty() && (apart || !backward.intermediates.empty())) {  // each root has a node of its own
     Backward::Group& all = backward.groups.emplace_back();
     for (uint32_t i = 0; i < roots.size(); ++i) all.roots.push_back(i);
     for (uint32_t i = 0; i < leaves.size(); ++i) all.leaves.push_back(i);
@@ -368,7 +368,7 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   return gradients;
 }
 
-std::unordered_set<graph::ValueId> computed_in(const graph::Graph& graph, const GraphPart& part) {
+std::unordered_set<graph::ValueId> computed_in(const graph::Graph& graph, const Subgraph& part) {
   std::unordered_set<graph::ValueId> computed;
   for (const graph::NodeId id : part.order)
     for (const graph::ValueId v : graph.node(id).results) computed.insert(v);
@@ -410,7 +410,7 @@ class Versions {
 
 }  // namespace
 
-struct GradientRecorder::BackwardPart {
+struct GradientRecorder::BackwardSubgraph {
   struct Live {
     uint32_t storage, counter;  // how far the version counter of the caller's tensor was
     graph::ValueId value;
@@ -435,7 +435,7 @@ struct GradientRecorder::BackwardPart {
     for (const at::Tensor& t : capture.live().all()) versions.add(t);
     for (const Storage& storage : capture.storages())
       if (storage.real.defined()) versions.add(storage.real);
-    capture.subgraphs().begin_part();
+    capture.subgraphs().begin_subgraph();
     const size_t depth = capture.subgraphs().depth();
     try {
       recorder.add_gradients(roots, leaves, python, *this);
@@ -445,9 +445,9 @@ struct GradientRecorder::BackwardPart {
       why = e.what();
     }
     if (why.empty()) return {};
-    if (capture.subgraphs().depth() == depth) capture.subgraphs().abandon_part();
+    if (capture.subgraphs().depth() == depth) capture.subgraphs().abandon_subgraph();
     versions.restore();
-    if (const BreakReason failure = capture.subgraphs().take_part_failure(); !failure.empty()) why = failure.text();
+    if (const BreakReason failure = capture.subgraphs().take_subgraph_failure(); !failure.empty()) why = failure.text();
     // torch raises this error when a saved tensor is unpacked, and has no type or flag for it.
     recorder.freed_graph_ = why.find(torch::autograd::ERR_BACKWARD_TWICE) != std::string::npos;
     capture.graph().inputs.resize(inputs);
@@ -464,10 +464,10 @@ struct GradientRecorder::BackwardPart {
     return capture.make_result(backward.tangents.back());
   }
 
-  std::vector<Backward::Passed> passed(const torch::autograd::edge_list& sources) const {
-    std::vector<Backward::Passed> found = passed_roots(roots, sources);
+  std::vector<Backward::Intermediate> intermediates(const torch::autograd::edge_list& sources) const {
+    std::vector<Backward::Intermediate> found = intermediate_outputs(roots, sources);
     // The gradient seen by a waiting hook depends on all contributing roots, so outputs with hooks are excluded.
-    std::erase_if(found, [&](const Backward::Passed& one) {
+    std::erase_if(found, [&](const Backward::Intermediate& one) {
       Node& node = *torch::autograd::impl::gradient_edge(roots[one.root]).function;
       return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty();
     });
@@ -482,7 +482,8 @@ struct GradientRecorder::BackwardPart {
     }
     drop_unused(capture.graph(), backward.part, capture.recorder().symbols(), numbers);
     const std::unordered_set<graph::ValueId> computed = computed_in(capture.graph(), backward.part);
-    std::erase_if(backward.passed, [&](const Backward::Passed& one) { return !computed.contains(one.gradient); });
+    std::erase_if(backward.intermediates,
+                  [&](const Backward::Intermediate& one) { return !computed.contains(one.gradient); });
   }
 
   void begin() {
@@ -497,12 +498,12 @@ struct GradientRecorder::BackwardPart {
     }
   }
 
-  GraphPart end() {
+  Subgraph end() {
     for (Live& l : live) {
       const Storage& storage = capture.storages()[l.storage];
       l.all_unseen = version_of(storage.real) == l.counter;
     }
-    return capture.subgraphs().end_part({});
+    return capture.subgraphs().end_subgraph({});
   }
 
   // Aborts if the subgraph writes a storage outside of `written`. Adds the storage to `written` if this is permitted.
@@ -566,7 +567,7 @@ struct GradientRecorder::BackwardPart {
 };
 
 void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
-                                     const std::vector<Node*>& python, BackwardPart& part) {
+                                     const std::vector<Node*>& python, BackwardSubgraph& part) {
   Backward& backward = *backward_;
   const auto first_of_backward = static_cast<uint32_t>(capture_.graph().node_count());
   AutogradRecord record;
@@ -582,9 +583,9 @@ void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leave
     ends.add(leaf.edge, leaf.tensor);
     sources.push_back(leaf.edge);
   }
-  backward.passed = part.passed(sources);
-  for (const Backward::Passed& passed : backward.passed)
-    sources.push_back(torch::autograd::impl::gradient_edge(roots[passed.root]));
+  backward.intermediates = part.intermediates(sources);
+  for (const Backward::Intermediate& intermediates : backward.intermediates)
+    sources.push_back(torch::autograd::impl::gradient_edge(roots[intermediates.root]));
   std::vector<at::Tensor> found;
   backward.regions_of_autocast = open_regions_of_autocast();
   const Unkept unkept(leaves.retained);
@@ -592,7 +593,7 @@ void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leave
   const auto run = [&] {
     const AboveAutograd recording;  // composite operators are decomposed there
     // Each operator's dtypes follow from its own forward operator. A backward pass called under autocast takes a
-    // different way (RecordedPass::casts_apart).
+    // different way (DoubleBackward::casts_apart).
     const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);
     const SizeOblivious oblivious(
         own_from);  // a gradient has its tensor's sizes, even where a formula treats empty tensors specially
@@ -618,19 +619,19 @@ void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leave
     });
   };
   capture_.client().run_record(python, run);
-  if (!capture_.subgraphs().part_failure().empty())
-    abort_capture(capture_.subgraphs().part_failure());  // the program has not used anything of it
+  if (!capture_.subgraphs().subgraph_failure().empty())
+    abort_capture(capture_.subgraphs().subgraph_failure());  // the program has not used anything of it
   std::vector<Reached> reached;
   size_t next = 0;
   for (const Leaves::Leaf& leaf : leaves.all)
     if (leaf.reached && found.at(next++).defined()) reached.push_back({leaf.edge, leaf.place, found[next - 1]});
-  for (Backward::Passed& passed : backward.passed) {
+  for (Backward::Intermediate& intermediates : backward.intermediates) {
     TraceTensor* const arriving = TraceTensor::from(found.at(next++));
-    if (arriving != nullptr) passed.gradient = capture_.value_of(*arriving);
+    if (arriving != nullptr) intermediates.gradient = capture_.value_of(*arriving);
   }
   const std::vector<at::Tensor> gradients = add_leaves(backward, roots, ends, std::move(reached));
   std::vector<graph::ValueId> outputs;
-  backward.gradients = capture_.outputs_of_part(gradients, outputs);
+  backward.gradients = capture_.outputs_of_subgraph(gradients, outputs);
   backward.part = part.end();
   backward.linear = python.empty();
   backward.reentrant = capture_.counters.reentrant;
@@ -711,7 +712,7 @@ BreakReason GradientRecorder::record_gradients(const std::vector<at::Tensor>& re
   std::vector<Node*> python;
   if (why = obstacle_to_gradients(roots, leaves, python); !why.empty()) return because(why);
 
-  BackwardPart part{capture_, *this, roots};
+  BackwardSubgraph part{capture_, *this, roots};
   why = part.attempt(leaves, python);
   if (!why.empty() && !part.written.empty()) why = part.attempt(leaves, python);
   if (!why.empty()) return because("computing them cannot be captured: " + why);

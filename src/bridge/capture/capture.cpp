@@ -218,7 +218,7 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
 at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
   const uint32_t position = static_cast<uint32_t>(graph().inputs.size());
   const auto known = storages_.proxies().find(real.unsafeGetTensorImpl());
-  const at::Tensor alias = known != storages_.proxies().end() ? Guest::alias_of(real) : at::Tensor();
+  const at::Tensor alias = known != storages_.proxies().end() ? InputProxy::alias_of(real) : at::Tensor();
   const at::Tensor& shown = alias.defined() ? alias : real;
   reject_exotic(shown);
   reject_tangent(real);
@@ -231,31 +231,31 @@ at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const st
   return adopt(real, value, OutputSpec::Kind::Input, position);
 }
 
-void Capture::add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
+void Capture::add_input_proxy(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
   storages_.use_guests();
   const bool fresh = storages_.proxies().find(real.unsafeGetTensorImpl()) == storages_.proxies().end();
-  if (fresh && !Guest::possible(real))
+  if (fresh && !InputProxy::possible(real))
     abort_capture(BreakKind::TensorSubclass, "an argument that is a tensor of a kind of its own");
-  const at::Tensor stand_in = add_input(real, std::move(name), marks);
+  const at::Tensor proxy = add_input(real, std::move(name), marks);
   if (!fresh) return;
-  guests_.emplace_back(real, stand_in);
-  recorder_.inputs().back() = guests_.back().alias();
+  input_proxies_.emplace_back(real, proxy);
+  recorder_.inputs().back() = input_proxies_.back().alias();
 }
 
-void Capture::add_wrapper(const at::Tensor& wrapper, const at::Tensor& stand_in) {
-  wrappers_.emplace_back(wrapper, stand_in);
+void Capture::add_wrapper(const at::Tensor& wrapper, const at::Tensor& proxy) {
+  wrappers_.emplace_back(wrapper, proxy);
 }
 
 c10::SymFloat Capture::add_float_argument(const at::Tensor& real, std::string name) {
   const uint64_t bit = float_arguments_ < 64 ? uint64_t{1} << float_arguments_++ : 0;
   const size_t place = graph().inputs.size();
-  const at::Tensor stand_in = add_input(real, std::move(name), {});
+  const at::Tensor proxy = add_input(real, std::move(name), {});
   const double number = real.item<double>();
   if (bit == 0) return c10::SymFloat(number);
   if (!std::isfinite(number))
-    return pinned_floats |= bit, c10::SymFloat(number);  // Python's arithmetic treats it specially
+    return specialized_floats |= bit, c10::SymFloat(number);  // Python's arithmetic treats it specially
   SymNode::Known known{number, bit, {}, FloatExpr::argument(number, place)};
-  return c10::SymFloat(SymNode::make_value(env_ptr(), stand_in, std::move(known)));
+  return c10::SymFloat(SymNode::make_value(env_ptr(), proxy, std::move(known)));
 }
 
 void Capture::set_location() {
@@ -361,8 +361,8 @@ void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   storages_.guard_copies_of(tensor.storage_id().index);
   // Makes a written parameter an input proxy: a request for its memory must find the write done.
   if (storages_.uses_guests() && storage.version == 0 && storage.home == OutputSpec::Kind::Constant &&
-      Guest::possible(storage.real))
-    guests_.emplace_back(storage.real, storages_.proxies().at(storage.real.unsafeGetTensorImpl()));
+      InputProxy::possible(storage.real))
+    input_proxies_.emplace_back(storage.real, storages_.proxies().at(storage.real.unsafeGetTensorImpl()));
   storages_.settle_watched(storage);
   graph::ValueId current = storages_.scattered(tensor, read(tensor, value));
   // A write through a transposed view would leave the value transposed, and a value computed from an argument with gaps

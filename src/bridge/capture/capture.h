@@ -86,18 +86,18 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Returns the proxy tensor of a caller's tensor. `marks` has an entry for each dimension, or is empty.
   at::Tensor add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
   // Makes the caller's tensor an input proxy until the capture is closed (input_proxy.h).
-  void add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
-  // Gives a wrapper tensor the sizes of `stand_in` until the capture is closed (input_proxy.h).
-  void add_wrapper(const at::Tensor& wrapper, const at::Tensor& stand_in);
+  void add_input_proxy(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
+  // Gives a wrapper tensor the sizes of `proxy` until the capture is closed (input_proxy.h).
+  void add_wrapper(const at::Tensor& wrapper, const at::Tensor& proxy);
   // Makes a caller's float a symbol. The input is `real`, a tensor which holds the number.
   c10::SymFloat add_float_argument(const at::Tensor& real, std::string name);
   // Bit mask of the float arguments which a decision examined: the program is specialized to their values.
-  uint64_t pinned_floats = 0;
+  uint64_t specialized_floats = 0;
   // Whether sizes inside compared floats stay symbolic. If so, no condition on sizes alone implies a right program.
   bool sizes_stay_free = true;
   // Input scalars: decisions on floats may be guards (first flag); integers become symbols, and a guard may specialize
-  // a bool or float (second). is_later_piece: earlier segments made the inputs, so decisions on them are no guards.
-  bool decides_on_given_numbers = false, pins_given_numbers = false, is_later_piece = false;
+  // a bool or float (second). is_later_segment: earlier segments made the inputs, so decisions on them are no guards.
+  bool decides_on_input_scalars = false, specializes_input_scalars = false, is_later_segment = false;
   // Records how arguments and input scalars produce the number in a float64 tensor with a single element.
   void note_number(TraceTensor& tensor, FloatExpr::Ref made_by) {
     recorder_.note_number(value_of(tensor), std::move(made_by));
@@ -150,7 +150,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   static void settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real);
   void forget_inputs();  // called when all captured operators have run
   // The specifications of a subgraph's results, whose values are appended to `outputs`.
-  std::vector<OutputSpec> outputs_of_part(const std::vector<at::Tensor>& tensors, std::vector<graph::ValueId>& outputs);
+  std::vector<OutputSpec> outputs_of_subgraph(const std::vector<at::Tensor>& tensors,
+                                              std::vector<graph::ValueId>& outputs);
   struct Done {
     size_t writes = 0, storages = 0, draws = 0;
   };
@@ -194,7 +195,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   ForwardLines forward_lines_;
   uint32_t float_arguments_ = 0;
   std::unordered_map<c10::TensorImpl*, std::string> names_;
-  std::vector<Guest> guests_, wrappers_;
+  std::vector<InputProxy> input_proxies_, wrappers_;
   bool closed_ = false, ends_in_order_ = false, failed_ = false;
   BreakReason why_closed_;
   std::exception_ptr deferred_error_;

@@ -53,20 +53,20 @@ bool is_of_inputs(const FloatExpr& made) {
 
 // A number computed by an earlier segment has no guard: the segment ends, and each outcome has its own resume entry.
 bool may_decide(const Capture& capture, const FloatExpr& made) {
-  return !capture.is_later_piece || !is_of_inputs(made);
+  return !capture.is_later_segment || !is_of_inputs(made);
 }
 
 // An input scalar: an integer becomes a symbol, a bool a decision.
 std::optional<sym::ExprId> given_element(Capture& capture, graph::ValueId value) {
   const DType dtype = capture.graph().type(value).dtype;
-  if (!capture.pins_given_numbers || !is_integral(dtype)) return std::nullopt;
-  const FloatExpr::Ref made = capture.recorder().given_number(value);
+  if (!capture.specializes_input_scalars || !is_integral(dtype)) return std::nullopt;
+  const FloatExpr::Ref made = capture.recorder().input_scalar(value);
   if (made == nullptr) return std::nullopt;
   // With symbolic_numbers, an integer of an argument becomes an unbacked symbol, without any decision.
   if (dtype != DType::Bool)
-    return capture.symbolic_numbers && is_of_inputs(*made) ? std::nullopt : capture.recorder().computed_number(made);
+    return capture.symbolic_numbers && is_of_inputs(*made) ? std::nullopt : capture.recorder().derived_integer(made);
   if (!may_decide(capture, *made) ||
-      !capture.recorder().decide(made, FloatRelation::Equal, FloatExpr::constant(made->number), OfData::Pin))
+      !capture.recorder().decide(made, FloatRelation::Equal, FloatExpr::constant(made->number), OfData::Specialization))
     return std::nullopt;
   return capture.env().pool().constant(made->number != 0 ? 1 : 0);
 }
@@ -77,13 +77,14 @@ bool is_given(Capture& capture, const at::Tensor& tensor, bool to_decide) {
   if (capture.closed()) return false;
   TraceTensor* const trace = TraceTensor::from(tensor);
   if (trace == nullptr)  // a real tensor which is not yet used
-    return capture.pins_given_numbers && Guest::possible(tensor) && tensor.is_cpu() && tensor.numel() == 1 &&
-           !at::isComplexType(tensor.scalar_type()) && !at::isReducedFloatingType(tensor.scalar_type());
+    return capture.specializes_input_scalars && InputProxy::possible(tensor) && tensor.is_cpu() &&
+           tensor.numel() == 1 && !at::isComplexType(tensor.scalar_type()) &&
+           !at::isReducedFloatingType(tensor.scalar_type());
   const graph::ValueId value = capture.value_of(*trace);
   const auto constant = [&](const graph::Value& v) -> const at::Tensor& { return capture.recorder().constant(v); };
   const auto of_sizes = size_values(capture.graph(), value, constant);
   if (of_sizes) return of_sizes->size() == 1;
-  const FloatExpr::Ref made = capture.pins_given_numbers ? capture.recorder().given_number(value) : nullptr;
+  const FloatExpr::Ref made = capture.specializes_input_scalars ? capture.recorder().input_scalar(value) : nullptr;
   return made != nullptr && (!to_decide || may_decide(capture, *made));
 }
 
@@ -212,15 +213,15 @@ Result<ops::Types> GraphRecorder::shape_of(const ops::OpDef& def, ops::ShapeCont
   }
 }
 
-FloatExpr::Ref GraphRecorder::given_number(graph::ValueId value) const {
-  return bridge::given_number(graph(), value, numbers_, real_inputs_, constants_);
+FloatExpr::Ref GraphRecorder::input_scalar(graph::ValueId value) const {
+  return bridge::input_scalar(graph(), value, numbers_, real_inputs_, constants_);
 }
 
 // ---- Operators for which eager mode raises
 
 void GraphRecorder::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args,
                                  std::vector<graph::TensorType>& types) {
-  if (!capture_.subgraphs().in_part() && !numbers_fit(graph(), op, args, types))
+  if (!capture_.subgraphs().in_subgraph() && !numbers_fit(graph(), op, args, types))
     abort_capture(BreakKind::UnsupportedDtype,
                   std::string(graph::op_name(op)) + " is given a number that its dtype may not hold");
   const Capture::StepAside aside;
@@ -234,24 +235,25 @@ void GraphRecorder::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& 
     types[i].dtype = trial.made[i].value_or(types[i].dtype);
 }
 
-static std::optional<ValuesNow::Element> element_of(const std::vector<DataDependentCall>& calls,
-                                                    const std::vector<SymbolBinding>& symbols, sym::VarId var) {
+static std::optional<ConcreteEval::Element> element_of(const std::vector<DataDependentCall>& calls,
+                                                       const std::vector<SymbolBinding>& symbols, sym::VarId var) {
   static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
   for (const SymbolBinding& s : symbols) {
     if (s.var != var || s.source.kind != runtime::SymbolSource::Kind::Element) continue;
     for (const DataDependentCall& call : calls)
       if (call.op == item && call.made[0] == s.source.position)
-        return ValuesNow::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
+        return ConcreteEval::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
   }
   return std::nullopt;
 }
 
 bool GraphRecorder::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
   const DataCheck* check = data_check(op);
-  if (check == nullptr || capture_.subgraphs().in_part()) return false;
-  if (!raised_by_data_) {
+  if (check == nullptr || capture_.subgraphs().in_subgraph()) return false;
+  if (!data_dependent_errors_) {
     auto element = [this](sym::VarId var) { return element_of(data_calls_, symbols_, var); };
-    raised_by_data_ = std::make_unique<RaisedByData>(graph(), real_inputs_, constants_, std::move(element));
+    data_dependent_errors_ =
+        std::make_unique<DataDependentErrors>(graph(), real_inputs_, constants_, std::move(element));
   }
   const Capture::StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
@@ -260,7 +262,7 @@ bool GraphRecorder::check_data(graph::OpId op, const std::vector<graph::Arg>& ar
     if (!known) known = capture_.client().may_be_caught();
     return *known;
   };
-  if (raised_by_data_->raises(*check, op, args, caught))
+  if (data_dependent_errors_->raises(*check, op, args, caught))
     abort_capture(BreakKind::DataDependentError, std::string(graph::op_name(op)) + " raises for what its tensors hold");
   return caught();
 }

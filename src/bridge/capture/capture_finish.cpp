@@ -71,8 +71,8 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   return spec;
 }
 
-std::vector<OutputSpec> Capture::outputs_of_part(const std::vector<at::Tensor>& tensors,
-                                                 std::vector<graph::ValueId>& outputs) {
+std::vector<OutputSpec> Capture::outputs_of_subgraph(const std::vector<at::Tensor>& tensors,
+                                                     std::vector<graph::ValueId>& outputs) {
   Results results{{}};
   std::vector<OutputSpec> specs;
   graph().outputs.swap(outputs);
@@ -107,13 +107,13 @@ void GraphRecorder::keep_what_raises(const Backward* backward) {
   std::vector<UnusedCall> unused;
   std::for_each(graph().outputs.begin(), graph().outputs.end(), use);
   for (const graph::Mutation& m : graph().mutations) use(m.value);
-  const auto use_part = [&](const GraphPart& part) {
+  const auto use_part = [&](const Subgraph& part) {
     for (const graph::ValueId v : used_from_outside(graph(), part)) use(v);
   };
   if (backward != nullptr) use_part(backward->part);
   for (const DataDependentCall& call : data_calls_) {
     use_all(call.args);
-    for (const GraphPart& part : call.parts) use_part(part);
+    for (const Subgraph& part : call.parts) use_part(part);
   }
   for (size_t i = graph().order.size(); i-- > 0;) {
     graph::Node& node = graph().node(graph().order[i]);

@@ -1,7 +1,5 @@
 // The types of an operator's results by a shape rule or by the generic rule, after checks of its devices, dtypes and
 // data.
-#include "bridge/capture/graph_recorder.h"
-
 #include <ATen/SequenceNumber.h>
 #include <c10/core/DefaultDtype.h>
 
@@ -13,6 +11,7 @@
 #include "bridge/capture/capture.h"
 #include "bridge/capture/data_dependent_errors.h"
 #include "bridge/capture/data_dependent_ops.h"
+#include "bridge/capture/graph_recorder.h"
 #include "bridge/capture/masked_assignment.h"
 #include "bridge/capture/meta_shape_rule.h"
 #include "bridge/capture/sym_node.h"
@@ -27,7 +26,7 @@ namespace cresset::bridge {
 GraphRecorder::GraphRecorder(Capture& capture)
     : capture_(capture), graph_(std::make_unique<graph::Graph>(std::make_shared<sym::ShapeEnv>())) {}
 
-GraphRecorder::~GraphRecorder() = default;  // here RaisedByData is complete
+GraphRecorder::~GraphRecorder() = default;  // here DataDependentErrors is complete
 
 DType dtype_or_abort(const at::Tensor& real) {
   const std::optional<DType> dtype = from_torch(real.scalar_type());
@@ -203,12 +202,12 @@ std::optional<bool> GraphRecorder::decide(const FloatExpr::Ref& left, FloatRelat
   return guard.expected;
 }
 
-std::optional<sym::ExprId> GraphRecorder::computed_number(const FloatExpr::Ref& made) {
+std::optional<sym::ExprId> GraphRecorder::derived_integer(const FloatExpr::Ref& made) {
   for (const SymbolBinding& s : symbols_)
     if (s.source.kind == runtime::SymbolSource::Kind::Computed && computed_[s.source.position].same(*made))
       return env().pool().var(s.var);
   constexpr size_t kMost = 128;
-  if (computed_.size() >= kMost || !ComputedNumber::is_whole(made->number)) return std::nullopt;
+  if (computed_.size() >= kMost || !DerivedInteger::is_whole(made->number)) return std::nullopt;
   const sym::VarNames sources = sym::source_names(env());
   FloatExpr::Names names{{}, {}, [&](sym::ExprId size) { return sym::to_string(env().pool(), size, sources); }};
   for (const graph::ValueId input : graph().inputs) names.inputs.push_back(graph().value(input).name);
@@ -242,7 +241,7 @@ std::vector<graph::ValueId> GraphRecorder::append(graph::OpId op, std::vector<gr
   const graph::NodeId id = graph().add_node(op, std::move(args), std::move(types));
   const graph::Node& node = graph().node(id);
   const std::shared_ptr<Backward>& backward = capture_.gradients().backward();
-  if (backward != nullptr && capture_.subgraphs().in_part() &&
+  if (backward != nullptr && capture_.subgraphs().in_subgraph() &&
       open_regions_of_autocast() != backward->regions_of_autocast)
     backward->in_own_casts.insert(id);
   if (!node.results.empty() && is_random(op, node)) ++draws_;

@@ -27,7 +27,7 @@ class Uses {
  public:
   explicit Uses(const graph::Graph& graph) : graph_(graph) {}
 
-  void of(const GraphPart& part) {
+  void of(const Subgraph& part) {
     for (const graph::NodeId id : part.order)
       for (const ValueId v : graph_.node(id).results) own_.insert(v);
     for (const DataDependentCall& call : part.calls) {
@@ -50,7 +50,7 @@ class Uses {
   std::unordered_set<ValueId> own_, seen_;
 };
 
-bool is_computed_in(const graph::Graph& graph, const GraphPart& part, ValueId v) {
+bool is_computed_in(const graph::Graph& graph, const Subgraph& part, ValueId v) {
   const graph::Value& value = graph.value(v);
   return value.kind == graph::Value::Kind::Result &&
          std::find(part.order.begin(), part.order.end(), value.node) != part.order.end();
@@ -66,7 +66,7 @@ std::vector<Arg> operands(const graph::Graph& graph, const DataDependentCall& ca
   std::vector<Arg> out = call.args;
   std::unordered_set<ValueId> seen;
   for (const uint32_t position : call.carried) seen.insert(graph.inputs[position]);
-  for (const GraphPart& part : call.parts)
+  for (const Subgraph& part : call.parts)
     for (const ValueId v : used_from_outside(graph, part))
       if (seen.insert(v).second) out.emplace_back(v);
   return out;
@@ -82,13 +82,13 @@ at::Tensor traced(Capture& capture, const at::Tensor& tensor) {
 bool is_cond(const DataDependentCall& call) { return call.op == cond_id(); }
 bool is_while_loop(const DataDependentCall& call) { return call.op == while_id(); }
 
-std::vector<ValueId> used_from_outside(const graph::Graph& graph, const GraphPart& part) {
+std::vector<ValueId> used_from_outside(const graph::Graph& graph, const Subgraph& part) {
   Uses uses(graph);
   uses.of(part);
   return std::move(uses.found);
 }
 
-std::unique_ptr<graph::Graph> graph_of(const graph::Graph& graph, const GraphPart& part,
+std::unique_ptr<graph::Graph> graph_of(const graph::Graph& graph, const Subgraph& part,
                                        const std::vector<ValueId>& given) {
   auto out = std::make_unique<graph::Graph>(graph);
   out->order = part.order;
@@ -138,11 +138,11 @@ struct SubgraphRecorder::Recording {
   std::vector<Known> tensors;
 };
 
-void SubgraphRecorder::fail_part(BreakReason why) {
-  if (part_failure_.empty()) part_failure_ = std::move(why);
+void SubgraphRecorder::fail_subgraph(BreakReason why) {
+  if (subgraph_failure_.empty()) subgraph_failure_ = std::move(why);
 }
 
-void SubgraphRecorder::begin_part() {
+void SubgraphRecorder::begin_subgraph() {
   for (Storage& storage : capture_.storages()) capture_.storages().settle_watched(storage);
   auto recording = std::make_shared<Recording>();
   for (at::Tensor& tensor : capture_.live().all()) {
@@ -195,14 +195,14 @@ void SubgraphRecorder::restore(Recording& recording) {
   recordings_.pop_back();
 }
 
-void SubgraphRecorder::abandon_part() { restore(*recordings_.back()); }
+void SubgraphRecorder::abandon_subgraph() { restore(*recordings_.back()); }
 
-GraphPart SubgraphRecorder::end_part(const std::vector<at::Tensor>& outputs) {
+Subgraph SubgraphRecorder::end_subgraph(const std::vector<at::Tensor>& outputs) {
   Recording& recording = *recordings_.back();
-  GraphPart part;
+  Subgraph part;
   for (const at::Tensor& output : outputs) {
-    const at::Tensor stand_in = traced(capture_, output);
-    part.outputs.push_back(capture_.value_of(*TraceTensor::from(stand_in)));
+    const at::Tensor proxy = traced(capture_, output);
+    part.outputs.push_back(capture_.value_of(*TraceTensor::from(proxy)));
   }
   for (const Recording::Known& known : recording.tensors)
     if (static_cast<TraceTensor*>(known.tensor.unsafeGetTensorImpl())->chain() != known.chain)
@@ -224,7 +224,7 @@ GraphPart SubgraphRecorder::end_part(const std::vector<at::Tensor>& outputs) {
 
 // ---- Operators
 
-graph::ValueId SubgraphRecorder::append_to(GraphPart& part, OpId op, std::vector<Arg> args) {
+graph::ValueId SubgraphRecorder::append_to(Subgraph& part, OpId op, std::vector<Arg> args) {
   const size_t before = capture_.graph().order.size();
   const ValueId out = capture_.recorder().call(op, std::move(args))[0];
   part.order.insert(part.order.end(), capture_.graph().order.begin() + static_cast<long>(before),
@@ -234,7 +234,7 @@ graph::ValueId SubgraphRecorder::append_to(GraphPart& part, OpId op, std::vector
 }
 
 // Makes the operator's results separate tensors: neither operands nor views, nor the same tensor twice.
-void SubgraphRecorder::own_outputs(GraphPart& part) {
+void SubgraphRecorder::own_outputs(Subgraph& part) {
   static const OpId clone = graph::op_id("aten::clone");
   std::unordered_set<ValueId> given;
   for (ValueId& v : part.outputs) {
@@ -244,7 +244,7 @@ void SubgraphRecorder::own_outputs(GraphPart& part) {
 }
 
 // Gives both branches the same result types. Sizes with equal hints are guarded to be equal.
-void SubgraphRecorder::unify_outputs(GraphPart& a, GraphPart& b) {
+void SubgraphRecorder::unify_outputs(Subgraph& a, Subgraph& b) {
   static const OpId clone = graph::op_id("aten::clone");
   if (a.outputs.size() != b.outputs.size())
     abort_capture(BreakKind::ControlFlow, "the branches give different numbers of tensors");
@@ -267,12 +267,12 @@ void SubgraphRecorder::unify_outputs(GraphPart& a, GraphPart& b) {
 }
 
 // A write in only one branch becomes a copy of the old contents in the other.
-void SubgraphRecorder::include_writes(GraphPart& a, GraphPart& b) {
+void SubgraphRecorder::include_writes(Subgraph& a, Subgraph& b) {
   std::vector<uint32_t> written;
-  for (const GraphPart* part : {&a, &b})
+  for (const Subgraph* part : {&a, &b})
     for (const auto& [storage, _] : part->writes)
       if (std::find(written.begin(), written.end(), storage) == written.end()) written.push_back(storage);
-  for (GraphPart* part : {&a, &b}) {
+  for (Subgraph* part : {&a, &b}) {
     const auto writes = std::exchange(part->writes, {});
     for (const uint32_t storage : written) {
       const auto own = std::find_if(writes.begin(), writes.end(), [&](const auto& w) { return w.first == storage; });
@@ -287,7 +287,7 @@ std::vector<at::Tensor> SubgraphRecorder::add_control_flow(DataDependentCall cal
   call.args = operands(capture_.graph(), call);
   call.position = capture_.graph().order.size();
   std::vector<at::Tensor> out;
-  const GraphPart& gives = call.parts.back();
+  const Subgraph& gives = call.parts.back();
   for (size_t i = 0; i < gives.outputs.size(); ++i) {
     call.made.push_back(static_cast<uint32_t>(capture_.graph().inputs.size()));
     const ValueId made =
@@ -302,17 +302,17 @@ std::vector<at::Tensor> SubgraphRecorder::add_control_flow(DataDependentCall cal
     if (storage.real.defined() && !storage.real.is_inference()) storage.real.unsafeGetTensorImpl()->bump_version();
     capture_.storages().note_write(gives.writes[i - results].first);
   }
-  for (GraphPart& part : call.parts) part.writes.clear();
+  for (Subgraph& part : call.parts) part.writes.clear();
   capture_.recorder().data_calls().push_back(std::move(call));
   return out;
 }
 
-std::vector<at::Tensor> SubgraphRecorder::add_cond(const at::Tensor& predicate, GraphPart if_true, GraphPart if_false) {
+std::vector<at::Tensor> SubgraphRecorder::add_cond(const at::Tensor& predicate, Subgraph if_true, Subgraph if_false) {
   const size_t results = if_true.outputs.size();
   if (if_false.outputs.size() != results)
     abort_capture(BreakKind::ControlFlow, "the branches give different numbers of tensors");
-  const at::Tensor stand_in = traced(capture_, predicate);
-  const ValueId decides = capture_.value_of(*TraceTensor::from(stand_in));
+  const at::Tensor proxy = traced(capture_, predicate);
+  const ValueId decides = capture_.value_of(*TraceTensor::from(proxy));
   include_writes(if_true, if_false);
   own_outputs(if_true);
   own_outputs(if_false);
@@ -327,8 +327,8 @@ std::vector<at::Tensor> SubgraphRecorder::add_carried(const std::vector<at::Tens
                                                       std::vector<uint32_t>& positions) {
   std::vector<at::Tensor> out;
   for (const at::Tensor& tensor : initial) {
-    const at::Tensor stand_in = traced(capture_, tensor);
-    graph::TensorType type = capture_.graph().type(capture_.value_of(*TraceTensor::from(stand_in)));
+    const at::Tensor proxy = traced(capture_, tensor);
+    graph::TensorType type = capture_.graph().type(capture_.value_of(*TraceTensor::from(proxy)));
     type.strides = graph::contiguous_strides(capture_.env().pool(), type.sizes);
     positions.push_back(static_cast<uint32_t>(capture_.graph().inputs.size()));
     out.push_back(capture_.make_result(capture_.graph().add_input(std::move(type), "carried")));
@@ -337,8 +337,7 @@ std::vector<at::Tensor> SubgraphRecorder::add_carried(const std::vector<at::Tens
 }
 
 std::vector<at::Tensor> SubgraphRecorder::add_while(const std::vector<at::Tensor>& initial,
-                                                    std::vector<uint32_t> carried, GraphPart condition,
-                                                    GraphPart body) {
+                                                    std::vector<uint32_t> carried, Subgraph condition, Subgraph body) {
   static const OpId clone = graph::op_id("aten::clone");
   if (!condition.writes.empty() || !body.writes.empty())
     abort_capture(BreakKind::SideEffect, "a loop writes to a tensor from outside");
@@ -347,11 +346,11 @@ std::vector<at::Tensor> SubgraphRecorder::add_while(const std::vector<at::Tensor
     abort_capture(BreakKind::ControlFlow, "the body of a loop gives another number of tensors");
   DataDependentCall call{while_id(), {}, 0, {}, {}, std::move(carried)};
   for (const at::Tensor& tensor : initial) {
-    const at::Tensor stand_in = traced(capture_, tensor);
-    const ValueId value = capture_.value_of(*TraceTensor::from(stand_in));
+    const at::Tensor proxy = traced(capture_, tensor);
+    const ValueId value = capture_.value_of(*TraceTensor::from(proxy));
     call.args.emplace_back(capture_.recorder().call(clone, {value, graph::MemoryFormat::Contiguous})[0]);
   }
-  GraphPart start;  // the first iteration receives tensors of the types which each iteration returns
+  Subgraph start;  // the first iteration receives tensors of the types which each iteration returns
   for (const uint32_t position : call.carried) start.outputs.push_back(capture_.graph().inputs[position]);
   own_outputs(condition);
   own_outputs(body);

@@ -46,15 +46,15 @@ class GradientRecorder {
   void settle_native_results(const std::vector<at::Tensor>& results) const;
 
  private:
-  struct Leaves;        // of the autograd graph
-  struct BackwardPart;  // under construction
+  struct Leaves;            // of the autograd graph
+  struct BackwardSubgraph;  // under construction
   std::string obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
                                     std::vector<torch::autograd::Node*>& python);
   std::vector<at::Tensor> differentiable(const std::vector<at::Tensor>& results, std::string& why);
   bool owns_memory(const at::Tensor& base);
   void add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
-                     const std::vector<torch::autograd::Node*>& python, BackwardPart& part);
-  void leave_to_autograd(const std::vector<torch::autograd::Node*>& python);
+                     const std::vector<torch::autograd::Node*>& python, BackwardSubgraph& part);
+  void defer_to_autograd(const std::vector<torch::autograd::Node*>& python);
   bool find_written(std::vector<at::Tensor>& written);
   std::string obstacle_to_histories(const std::vector<at::Tensor>& results) const;
   void settle_histories(const std::vector<at::Tensor>& results);

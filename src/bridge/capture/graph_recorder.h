@@ -21,7 +21,7 @@
 namespace cresset::bridge {
 
 class Capture;
-class RaisedByData;
+class DataDependentErrors;
 
 // Aborts for a dtype without a representation in a graph.
 DType dtype_or_abort(const at::Tensor& real);
@@ -78,8 +78,8 @@ class GraphRecorder {
   std::optional<bool> decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right,
                              OfData of_data);
   // Returns the derived integer of floats and sizes. nullopt: the number is not whole, or there are too many.
-  std::optional<sym::ExprId> computed_number(const FloatExpr::Ref& made);
-  FloatExpr::Ref given_number(graph::ValueId value) const;  // input_scalars.h; nullptr: the value is no input scalar
+  std::optional<sym::ExprId> derived_integer(const FloatExpr::Ref& made);
+  FloatExpr::Ref input_scalar(graph::ValueId value) const;  // input_scalars.h; nullptr: the value is no input scalar
   // Records how arguments and input scalars produce the number in a float64 value with a single element.
   void note_number(graph::ValueId value, FloatExpr::Ref made_by) { numbers_[value.index] = std::move(made_by); }
   // Assumes the condition from now on; the program checks it at run time.
@@ -124,10 +124,10 @@ class GraphRecorder {
   std::vector<DataRead> data_reads_;
   std::vector<FloatGuard> float_guards_;
   NumbersOfValues numbers_;
-  std::vector<ComputedNumber> computed_;
+  std::vector<DerivedInteger> computed_;
   std::vector<DataDependentCall> data_calls_;
   std::vector<StatedFact> facts_;
-  std::unique_ptr<RaisedByData> raised_by_data_;
+  std::unique_ptr<DataDependentErrors> data_dependent_errors_;
   ops::ShapeMemo shapes_;
   bool any_unbacked_ = false;
   size_t draws_ = 0;

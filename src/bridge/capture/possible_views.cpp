@@ -121,12 +121,14 @@ bool StorageTable::shows(const PossibleView& view, const std::unordered_set<uint
   return origin != nullptr && shows(*origin, escaping);
 }
 
-std::optional<int64_t> StorageTable::pinned(sym::ExprId e) { return recorder_.env().specialize(e, current_reason()); }
+std::optional<int64_t> StorageTable::specialized(sym::ExprId e) {
+  return recorder_.env().specialize(e, current_reason());
+}
 
-std::optional<std::vector<int64_t>> StorageTable::pinned(const std::vector<sym::ExprId>& exprs) {
+std::optional<std::vector<int64_t>> StorageTable::specialized(const std::vector<sym::ExprId>& exprs) {
   std::vector<int64_t> out;
   for (const sym::ExprId e : exprs) {
-    const std::optional<int64_t> value = pinned(e);
+    const std::optional<int64_t> value = specialized(e);
     if (!value) return std::nullopt;  // data-dependent sizes
     out.push_back(*value);
   }
@@ -160,16 +162,16 @@ static at::Tensor seen_through(const ViewChain* chain, const at::Tensor& base,
 
 namespace {
 
-struct NotPinned {};
+struct NotSpecialized {};
 
-// A view of the copy as eager mode makes it, of `base`, which lies where the copy's source does. Throws NotPinned, and
-// what ATen throws.
+// A view of the copy as eager mode makes it, of `base`, which lies where the copy's source does. Throws NotSpecialized,
+// and what ATen throws.
 at::Tensor replayed(const ViewChain& link, const at::Tensor& base, const std::function<int64_t(sym::ExprId)>& integer) {
   static const graph::OpId as_strided = graph::op_id("aten::as_strided");
   const at::Tensor parent = link.parent != nullptr ? replayed(*link.parent, base, integer) : base;
   const std::optional<c10::OperatorHandle> op = find_operator(link.op);
   // A view by as_strided counts in the whole storage, of which the copy is a part.
-  if (link.op == as_strided || !op || link.type.dtype != link.parent_type.dtype) throw NotPinned{};
+  if (link.op == as_strided || !op || link.type.dtype != link.parent_type.dtype) throw NotSpecialized{};
   const auto& arguments = op->schema().arguments();
   torch::jit::Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -189,9 +191,9 @@ std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std:
   const PossibleView* view = possible_view(trace.storage_id().index);
   if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;
   const graph::TensorType& copy = recorder_.graph().type(storages_[view->copy].value);
-  const auto sizes = pinned(view->source_type.sizes), strides = pinned(view->source_type.strides),
-             copy_sizes = pinned(copy.sizes), own_sizes = pinned(trace.type().sizes);
-  const auto start = pinned(view->source_offset);
+  const auto sizes = specialized(view->source_type.sizes), strides = specialized(view->source_type.strides),
+             copy_sizes = specialized(copy.sizes), own_sizes = specialized(trace.type().sizes);
+  const auto start = specialized(view->source_offset);
   if (!sizes || !strides || !copy_sizes || !own_sizes || !start) return std::nullopt;
   if (possible_view(view->source) != nullptr) return std::nullopt;
   const bool is_source = !view->choice.any_view;
@@ -203,7 +205,7 @@ std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std:
   {
     const Capture::StepAside aside;
     const at::Tensor base(at::detail::empty_strided_meta(*copy_sizes, *there, to_torch(copy.dtype)));
-    const auto integer = [&](sym::ExprId e) { return pinned(e).value_or(0); };
+    const auto integer = [&](sym::ExprId e) { return specialized(e).value_or(0); };
     seen = seen_through(trace.chain().get(), base, integer);
   }
   if (!seen.defined() || seen.sizes() != c10::IntArrayRef(*own_sizes)) return std::nullopt;

@@ -60,8 +60,8 @@ class StorageTable {
 
   // real tensor -> proxy tensor
   std::unordered_map<c10::TensorImpl*, at::Tensor>& proxies() { return lifted_; }
-  void use_guests() { use_guests_ = true; }
-  bool uses_guests() const { return use_guests_; }
+  void use_guests() { use_input_proxies_ = true; }
+  bool uses_guests() const { return use_input_proxies_; }
   std::vector<InputLayout>& input_layouts() { return input_layouts_; }
 
   // Whether the tensor lies in the caller's memory, possibly as a view of a larger tensor.
@@ -123,8 +123,8 @@ class StorageTable {
   bool lies_in_base(const TraceTensor& tensor) const;
   const PossibleView* possible_view(uint32_t storage) const;
   bool guard_copy(const PossibleView& view);
-  std::optional<int64_t> pinned(sym::ExprId e);
-  std::optional<std::vector<int64_t>> pinned(const std::vector<sym::ExprId>& exprs);
+  std::optional<int64_t> specialized(sym::ExprId e);
+  std::optional<std::vector<int64_t>> specialized(const std::vector<sym::ExprId>& exprs);
   bool is_alive(uint32_t storage);
   bool shows(const PossibleView& view, const std::unordered_set<uint32_t>& escaping) const;
 
@@ -137,7 +137,7 @@ class StorageTable {
   std::vector<InputLayout> input_layouts_;
   std::unordered_map<c10::TensorImpl*, at::Tensor> lifted_;
   std::unordered_map<const void*, StorageId> storage_of_memory_;  // real StorageImpl -> storage
-  bool use_guests_ = false;
+  bool use_input_proxies_ = false;
 };
 
 }  // namespace cresset::bridge

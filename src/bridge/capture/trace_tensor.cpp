@@ -60,7 +60,7 @@ TraceTensor::~TraceTensor() {
 TraceTensor* TraceTensor::from(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->key_set().has_backend(c10::BackendComponent::PrivateUse3Bit)) return nullptr;
-  if (TraceTensor* stand_in = Guest::stand_in_of(impl)) return stand_in;
+  if (TraceTensor* proxy = InputProxy::proxy_of(impl)) return proxy;
   return typeid(*impl) == typeid(TraceTensor) ? static_cast<TraceTensor*>(impl) : nullptr;  // the class is final
 }
 

@@ -26,7 +26,8 @@ uint32_t StorageTable::counted_writes(const Storage& storage) const {
   uint32_t counted = version_of(storage.real) - storage.first_version;
   // Under the C++ front end operators are given the stand-in itself, which has a counter of its own.
   const auto lifted = lifted_.find(storage.real.unsafeGetTensorImpl());
-  if (!use_guests_ && lifted != lifted_.end() && !lifted->second.is_inference()) counted += version_of(lifted->second);
+  if (!use_input_proxies_ && lifted != lifted_.end() && !lifted->second.is_inference())
+    counted += version_of(lifted->second);
   return counted;
 }
 
@@ -76,7 +77,7 @@ void StorageTable::count_writes(int times) const {
 // others.
 void StorageTable::set_versions(std::vector<OutputSpec>& specs, const std::vector<at::Tensor>& outputs,
                                 const std::vector<bool>& given_as_view) const {
-  if (!use_guests_ || c10::InferenceMode::is_enabled()) return;
+  if (!use_input_proxies_ || c10::InferenceMode::is_enabled()) return;
   for (uint32_t i = 0; i < specs.size(); ++i) {
     OutputSpec& spec = specs[i];
     const bool callers = spec.kind != OutputSpec::Kind::GraphOutput;

@@ -424,7 +424,7 @@ void install(torch::Library& library, const std::string& name, std::unique_ptr<K
 
 }  // namespace
 
-void install_own_derivatives() {
+void install_derivative_formulas() {
   using c10::DispatchKey;
   static auto* libraries = [] {
     constexpr DispatchKey keys[] = {DispatchKey::AutogradPrivateUse3, DispatchKey::FuncTorchDynamicLayerFrontMode};

@@ -31,7 +31,7 @@ void CaptureCall::require_no_autocast() {
 }
 
 // Without an autograd kernel for the operator, eager mode differentiates the operators inside its kernel.
-void CaptureCall::require_own_derivative() {
+void CaptureCall::require_derivative_formula() {
   if (!entry_.made_of_others || !c10::GradMode::is_enabled()) return;
   for (const c10::DispatchKey key : {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU,
                                      c10::DispatchKey::AutogradCUDA, c10::DispatchKey::CompositeImplicitAutograd})
@@ -62,7 +62,7 @@ void CaptureCall::run() {
 void CaptureCall::perform() {
   require_dense_gradients();
   require_no_autocast();
-  require_own_derivative();
+  require_derivative_formula();
   if (scalar_is_tensor()) return;
   switch (entry_.op_class) {
     case OpEntry::Class::Functional:
@@ -177,7 +177,7 @@ bool CaptureCall::batch_norm_in_training() {
   if (entry_.functional != batch_norm || !argument(kTraining).toBool()) return false;
   for (const size_t i : {kMean, kVariance})
     if (argument(i).isNone() || !argument(i).toTensor().defined()) return false;
-  const at::Tensor mean = stand_in(kMean), variance = stand_in(kVariance);
+  const at::Tensor mean = proxy(kMean), variance = proxy(kVariance);
   for (const at::Tensor& written : {mean, variance}) require_writable(*TraceTensor::from(written));
   const std::vector<ValueId> results = capture_.recorder().call(functional, arguments(count_));
   capture_.write(*TraceTensor::from(mean), fit(results[3], *TraceTensor::from(mean)));
@@ -197,7 +197,7 @@ bool CaptureCall::strided_copy() {
   static const graph::OpId copy = graph::op_id("aten::as_strided_copy"),
                            scatter = graph::op_id("aten::as_strided_scatter");
   if (entry_.functional != copy && entry_.functional != scatter) return false;
-  const at::Tensor self = stand_in(0);
+  const at::Tensor self = proxy(0);
   if (entry_.functional == copy && entry_.op_class == OpEntry::Class::Functional) {
     const at::Tensor view = strided(self, arguments_of_view(*TraceTensor::from(self)));
     const ValueId elements = capture_.value_of(*TraceTensor::from(view));
@@ -241,7 +241,7 @@ void CaptureCall::functional() {
   if (is_hidden_view()) {
     // Autograd treats the result as new, with a history of its own. In a program's results, an alias of an argument has
     // none.
-    const at::Tensor source = stand_in(0);
+    const at::Tensor source = proxy(0);
     const bool has_history =
         argument(0).toTensor().requires_grad() && capture_.storages().is_callers(*TraceTensor::from(source));
     return has_history ? hidden_view_of_callers(*TraceTensor::from(source)) : view();
@@ -267,12 +267,12 @@ void CaptureCall::note_copy(const at::Tensor& result) {
   static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view"),
                            to_copy = graph::op_id("aten::_to_copy");
   if (entry_.functional != clone && entry_.functional != unsafe_view && entry_.functional != to_copy) return;
-  const at::Tensor source = stand_in(0);
+  const at::Tensor source = proxy(0);
   if (source.scalar_type() == result.scalar_type() && source.device() == result.device())
     capture_.storages().note_copy(*TraceTensor::from(source), *TraceTensor::from(result));
 }
 
-at::Tensor CaptureCall::stand_in(size_t i) {
+at::Tensor CaptureCall::proxy(size_t i) {
   const at::Tensor& tensor = argument(i).toTensor();
   return TraceTensor::from(tensor) != nullptr ? tensor : capture_.lift(tensor);
 }

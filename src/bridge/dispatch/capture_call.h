@@ -63,7 +63,7 @@ class CaptureCall {
   bool is_watchable_empty(const std::vector<graph::ValueId>& results) const;
   void require_dense_gradients();
   void require_no_autocast();
-  void require_own_derivative();
+  void require_derivative_formula();
   // Handles a complex number or a symbolic float in the place of a number: a different form of the operator takes a
   // tensor.
   bool scalar_is_tensor();
@@ -79,7 +79,7 @@ class CaptureCall {
   void hidden_view_of_callers(const TraceTensor& source);
   void functional();
   void note_copy(const at::Tensor& result);
-  at::Tensor stand_in(size_t i);
+  at::Tensor proxy(size_t i);
 
   // ---- Views (capture_call_views.cpp)
 

@@ -19,7 +19,7 @@ static std::optional<std::vector<Extent>> extents(const TraceTensor& view) {
   return out;
 }
 
-static int64_t pin(sym::ShapeEnv& env, sym::ExprId e) {
+static int64_t specialize(sym::ShapeEnv& env, sym::ExprId e) {
   const std::optional<int64_t> value = env.specialize(e, current_reason());
   if (!value) abort_capture(BreakKind::DataDependentSize, "a number of results that only data can give");
   return *value;
@@ -179,7 +179,7 @@ bool CaptureCall::is_known_view() const {
 void CaptureCall::view() {
   if (!is_known_view())
     abort_capture(BreakKind::UnsupportedOperator, entry_.name + ", of which nothing says where its elements are");
-  at::Tensor base = stand_in(0);
+  at::Tensor base = proxy(0);
   TraceTensor& parent = *TraceTensor::from(base);
   std::vector<Arg> args = arguments_of_view(parent);
   if (entry_.functional == as_strided()) return finish_with(strided(base, std::move(args)));
@@ -198,7 +198,7 @@ void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
   c10::List<at::Tensor> out;
   if (entry_.functional == unbind) {
     const size_t d = checked_dim(parent, args[1]);
-    const int64_t n = pin(capture_.env(), parent.type().sizes[d]);
+    const int64_t n = specialize(capture_.env(), parent.type().sizes[d]);
     for (int64_t i = 0; i < n; ++i) out.push_back(select(parent, args[0], d, pool.constant(i)));
   } else if (entry_.functional == split || entry_.functional == split_sizes || entry_.functional == unsafe ||
              entry_.functional == unsafe_sizes) {
@@ -229,7 +229,8 @@ std::vector<sym::ExprId> CaptureCall::pieces(const TraceTensor& parent, const st
     if (!decide_equal(total, piece)) (void)generic_check();
     return {total};
   }
-  const int64_t count = std::max<int64_t>(1, pin(capture_.env(), capture_.env().simplify(pool.ceil_div(total, piece))));
+  const int64_t count =
+      std::max<int64_t>(1, specialize(capture_.env(), capture_.env().simplify(pool.ceil_div(total, piece))));
   std::vector<sym::ExprId> out(static_cast<size_t>(count - 1), piece);
   out.push_back(pool.sub(total, pool.mul(piece, pool.constant(count - 1))));
   return out;
@@ -292,7 +293,7 @@ at::Tensor CaptureCall::derived(TraceTensor& parent, const char* op, std::vector
 void CaptureCall::in_place_view() {
   at::Tensor self = argument(0).toTensor();
   TraceTensor* target = TraceTensor::from(self);
-  if (target == nullptr || Guest::stand_in_of(self.unsafeGetTensorImpl()) != nullptr)
+  if (target == nullptr || InputProxy::proxy_of(self.unsafeGetTensorImpl()) != nullptr)
     abort_capture(BreakKind::SideEffect, entry_.name + " on a tensor from outside changes its shape for good");
   std::vector<Arg> args = arguments_of_view(*target);
   at::Tensor result = entry_.functional == as_strided() ? strided(self, std::move(args))

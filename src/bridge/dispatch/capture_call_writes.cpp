@@ -56,7 +56,7 @@ void CaptureCall::in_place() {
   static const graph::OpId conjugated = graph::op_id("aten::conj_physical");
   at::Tensor self = argument(0).toTensor();
   if (entry_.functional == conjugated && !self.is_complex()) return finish_with(std::move(self));
-  at::Tensor target_tensor = stand_in(0);
+  at::Tensor target_tensor = proxy(0);
   TraceTensor& target = *TraceTensor::from(target_tensor);
   require_writable(target);
   check_overlap(target);
@@ -72,12 +72,12 @@ void CaptureCall::out() {
   const size_t kept = count_ - entry_.out_arguments;
   strided_copy();
   for (size_t i = kept; i < count_; ++i)
-    if (argument(i).isTensor()) require_writable(*TraceTensor::from(stand_in(i)));
+    if (argument(i).isTensor()) require_writable(*TraceTensor::from(proxy(i)));
   const std::vector<ValueId> results = capture_.recorder().call(entry_.functional, arguments(kept));
   // Permitted dtypes of an out argument differ between operators, and meta kernels accept too many.
   for (size_t i = 0; i < entry_.out_arguments; ++i)
     if (argument(kept + i).isTensor() &&
-        capture_.graph().type(results.at(i)).dtype != TraceTensor::from(stand_in(kept + i))->type().dtype)
+        capture_.graph().type(results.at(i)).dtype != TraceTensor::from(proxy(kept + i))->type().dtype)
       abort_capture(BreakKind::UnsupportedDtype, entry_.name + " has an out argument of another dtype");
   std::vector<c10::IValue> outs;
   for (size_t i = 0; i < entry_.out_arguments; ++i) {
@@ -91,7 +91,7 @@ void CaptureCall::out() {
 }
 
 void CaptureCall::write_out(size_t i, ValueId result) {
-  at::Tensor target_tensor = stand_in(i);
+  at::Tensor target_tensor = proxy(i);
   TraceTensor& target = *TraceTensor::from(target_tensor);
   check_overlap(target);
   const graph::TensorType& type = capture_.graph().type(result);

@@ -56,7 +56,7 @@ at::Scalar GraphRecorder::read_number(graph::ValueId value) {
   const std::string location = graph().locations[graph().current_location];
   std::vector<at::Tensor> constants;
   for (const at::Tensor& constant : constants_) {
-    const at::Tensor alias = Guest::alias_of(constant);
+    const at::Tensor alias = InputProxy::alias_of(constant);
     constants.push_back(alias.defined() ? alias : constant);
   }
   // Inputs after the caller's tensors are gradients of the results, which do not exist when a cache entry is chosen.

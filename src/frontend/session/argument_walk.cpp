@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
@@ -9,7 +10,6 @@
 #include "frontend/replay/reconstruction.h"
 #include "frontend/values/object_layout.h"
 #include "frontend/values/symbols.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -62,8 +62,8 @@ struct ArgumentWalk::Visit {
   PyObject *object, *path;
   // An iterator from an earlier segment advances. It is recreated in its current position and never counts as an older
   // object, even if it is found in state.
-  const Anatomy anatomy = spec.kind == ArgSpec::Kind::Anatomy ? take_apart(object) : Anatomy{};
-  const bool fate = moves_on(anatomy.kind) && has_fate(object, anatomy);
+  const ObjectLayout layout = spec.kind == ArgSpec::Kind::ObjectLayout ? decompose(object) : ObjectLayout{};
+  const bool fate = moves_on(layout.kind) && has_fate(object, layout);
   bool is_iterator = false;
   bool holds = false;  // its contents: it is not an iterator or a tuple of an iterator's state
 
@@ -71,7 +71,7 @@ struct ArgumentWalk::Visit {
   bool is_state() const { return PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot; }
   bool is_own_value() const { return is(ArgSpec::Kind::Value) && is_numpy_scalar(object); }  // differs at each call
   bool is_opened() const {
-    return is(ArgSpec::Kind::List) || is(ArgSpec::Kind::Dict) || is(ArgSpec::Kind::Anatomy) ||
+    return is(ArgSpec::Kind::List) || is(ArgSpec::Kind::Dict) || is(ArgSpec::Kind::ObjectLayout) ||
            is(ArgSpec::Kind::Opaque);
   }
   bool is_object() const {
@@ -81,7 +81,7 @@ struct ArgumentWalk::Visit {
 };
 
 void ArgumentWalk::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
-  if (spec.kind == ArgSpec::Kind::Text) {
+  if (spec.kind == ArgSpec::Kind::String) {
     provenance_.add_path(object, PyRef::borrow(path));
     identities_.note_text(spec);
     provenance_.keep(PyRef::borrow(object));
@@ -89,11 +89,11 @@ void ArgumentWalk::add_argument(const ArgSpec& spec, PyObject* object, PyObject*
   }
   if (spec.kind == ArgSpec::Kind::Tensor) provenance_.add_tensor(object);
   identities_.note_value(spec, object);
-  if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind)) return;  // added before
+  if (spec.kind == ArgSpec::Kind::Same && moves_on(decompose(object).kind)) return;  // added before
   if (spec.kind == ArgSpec::Kind::Same && spec.type) provenance_.add_path(object, PyRef::borrow(path));
   Visit visit{spec, object, path};
   // An iterator without a fate is not advanced if another object holds it, because a new object would replace it.
-  visit.is_iterator = moves_on(visit.anatomy.kind) && (visit.fate || inside_ == 0);
+  visit.is_iterator = moves_on(visit.layout.kind) && (visit.fate || inside_ == 0);
   make_known(visit);
   leave_uninspected(visit);
   if (spec.children.empty() && !visit.is_object()) return;
@@ -101,11 +101,11 @@ void ArgumentWalk::add_argument(const ArgSpec& spec, PyObject* object, PyObject*
     provenance_.add_path(object, PyRef::borrow(path));
     provenance_.mark_whole(object);
   }
-  // Tuples in an iterator's decomposed state come from `take_apart()` and have no other holder.
-  const bool is_told = std::exchange(is_told_, false) && PyTuple_CheckExact(object);
-  if (visit.is_iterator && makes_parts(visit.anatomy.kind))
-    for (const PyRef& part : visit.anatomy.parts) provenance_.keep(part);
-  visit.holds = !visit.is_iterator && !is_told;
+  // Tuples in an iterator's decomposed state come from `decompose()` and have no other holder.
+  const bool is_reported = std::exchange(is_reported_, false) && PyTuple_CheckExact(object);
+  if (visit.is_iterator && makes_parts(visit.layout.kind))
+    for (const PyRef& part : visit.layout.parts) provenance_.keep(part);
+  visit.holds = !visit.is_iterator && !is_reported;
   add_contents(visit);
 }
 
@@ -125,9 +125,9 @@ void ArgumentWalk::make_known(const Visit& visit) {
 void ArgumentWalk::leave_uninspected(const Visit& visit) {
   const auto& [spec, object, path] = std::tie(visit.spec, visit.object, visit.path);
   const bool is_opaque = visit.is(ArgSpec::Kind::Opaque), is_state = visit.is_state();
-  const bool is_grown = is_opaque && PyList_CheckExact(object);
-  if (is_grown && !is_state) close_argument(object);
-  if (PyRef way = way_to_plain_data(spec, path, is_state); visit.is_opened() && (is_state || is_grown || way))
+  const bool is_growing = is_opaque && PyList_CheckExact(object);
+  if (is_growing && !is_state) close_argument(object);
+  if (PyRef way = way_to_plain_data(spec, path, is_state); visit.is_opened() && (is_state || is_growing || way))
     provenance_.add_unlooked({const_cast<ArgSpec*>(&spec), object, std::move(way)});
   if (is_opaque && (can_be_opaque(object) || PyGen_CheckExact(object))) provenance_.add_opaque(object);
   if (is_opaque || visit.is_own_value()) provenance_.add_path(object, PyRef::borrow(path));
@@ -135,9 +135,9 @@ void ArgumentWalk::leave_uninspected(const Visit& visit) {
 
 void ArgumentWalk::add_child(const Visit& visit, size_t i, PyObject* key, PyObject* value) {
   inside_ += visit.holds;
-  is_told_ = !visit.holds && PyTuple_CheckExact(value);
+  is_reported_ = !visit.holds && PyTuple_CheckExact(value);
   add_argument(visit.spec.children[i], value, extended(visit.path, key).get());
-  is_told_ = false;
+  is_reported_ = false;
   inside_ -= visit.holds;
 }
 
@@ -147,7 +147,7 @@ void ArgumentWalk::add_contents(const Visit& visit) {
     PyObject *key, *value;
     EntriesInOrder entries(object);
     for (size_t i = 0; entries.next(&key, &value); ++i) add_child(visit, i, key, value);
-  } else if (visit.is(ArgSpec::Kind::Anatomy)) {
+  } else if (visit.is(ArgSpec::Kind::ObjectLayout)) {
     add_parts(visit);
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
     for (size_t i = 0; i < visit.spec.children.size(); ++i)
@@ -159,14 +159,14 @@ void ArgumentWalk::add_contents(const Visit& visit) {
 // The contents of an object which is decomposed by its layout.
 void ArgumentWalk::add_parts(const Visit& visit) {
   const auto& [spec, object, path] = std::tie(visit.spec, visit.object, visit.path);
-  const std::vector<PyRef>& parts = visit.anatomy.parts;
-  const bool attributes = has_attributes(spec.anatomy.kind) || spec.anatomy.kind == Anatomy::Kind::Wrapper;
+  const std::vector<PyRef>& parts = visit.layout.parts;
+  const bool attributes = has_attributes(spec.layout.kind) || spec.layout.kind == ObjectLayout::Kind::Wrapper;
   if (PyObject* dict = attributes ? instance_dict(object) : nullptr) {
     reads_.learn(dict);
     provenance_.mark_whole(dict);
     provenance_.add_path(dict, extended(path, checked(PySlice_New(nullptr, nullptr, nullptr)).get()));
   }
-  const bool is_generator = visit.anatomy.kind == Anatomy::Kind::Generator;
+  const bool is_generator = visit.layout.kind == ObjectLayout::Kind::Generator;
   if (visit.fate)
     provenance_.add_generator(
         {is_generator ? checked(PyWeakref_NewRef(object, nullptr)) : PyRef::borrow(object), PyRef::borrow(path)});
@@ -180,7 +180,7 @@ void ArgumentWalk::add_parts(const Visit& visit) {
   for (size_t i = 0; i < spec.children.size() && i < parts.size(); ++i)  // count(symbol) also has a step
     add_child(visit, i, step_into_part(i).get(), parts[i].get());
   for (const PyRef& part : parts)  // C code may consume the rest without a hook
-    if (moves_on(visit.anatomy.kind)) reads_.read_whole(part.get());
+    if (moves_on(visit.layout.kind)) reads_.read_whole(part.get());
 }
 
 }  // namespace cresset::frontend

@@ -10,7 +10,7 @@
 
 namespace cresset::frontend {
 
-struct Anatomy;
+struct ObjectLayout;
 
 class ArgumentWalk {
  public:
@@ -34,8 +34,8 @@ class ArgumentWalk {
   Provenance& provenance_;
   IdentityLog& identities_;
   ReadLog& reads_;
-  bool is_told_ = false;  // whether an iterator created the next added object for its reader
-  int inside_ = 0;        // nesting depth
+  bool is_reported_ = false;  // whether an iterator created the next added object for its reader
+  int inside_ = 0;            // nesting depth
 };
 
 }  // namespace cresset::frontend

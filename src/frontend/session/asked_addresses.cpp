@@ -78,7 +78,7 @@ bool AskedAddresses::leave_address(PyObject* number) {
 void AskedAddresses::compute_with_address(PyObject* number) {
   PyObject* const object = addresses_.at(number).object;
   leave_address(number);
-  if (provenance_.is_argument(object)) return segment_.facts().same_object(object);
+  if (provenance_.is_argument(object)) return segment_.guards().same_object(object);
   segment_.refuse(BreakKind::UnguardedState, "computes with the address of an object that each call has its own of");
 }
 
@@ -89,30 +89,30 @@ void AskedAddresses::note_key_by_address(PyObject* container, PyObject* number, 
   const PyRef numbers = provenance_.existed(container) ? PyRef() : numbers_in(container);
   if (!provenance_.existed(container) && !numbers) return compute_with_address(number);
   if (!numbers)
-    return found ? segment_.facts().same_object(object)
-                 : segment_.facts().stranger(object, container, StateFacts::HeldBy::Address);
+    return found ? segment_.guards().same_object(object)
+                 : segment_.guards().stranger(object, container, StateGuards::HeldBy::Address);
   const PyRef others = checked(PyList_New(0));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(numbers.get()); ++i) {
     PyObject* const one = PyList_GET_ITEM(numbers.get(), i);
     if (is_address(one)) {
-      segment_.facts().all_different();
+      segment_.guards().all_different();
     } else if (is_same_number(one, number)) {
-      return segment_.facts().same_object(object);
+      return segment_.guards().same_object(object);
     } else if (PyList_Append(others.get(), one) < 0) {
       throw PythonError{};
     }
   }
-  if (PyList_GET_SIZE(others.get()) > 0) segment_.facts().stranger(object, others.get(), StateFacts::HeldBy::Address);
+  if (PyList_GET_SIZE(others.get()) > 0) segment_.guards().stranger(object, others.get(), StateGuards::HeldBy::Address);
 }
 
 void AskedAddresses::compare_addresses(PyObject* left, PyObject* right) {
-  if (is_address(left) && is_address(right)) return segment_.facts().all_different();
+  if (is_address(left) && is_address(right)) return segment_.guards().all_different();
   PyObject *const number = is_address(left) ? left : right, *const other = number == left ? right : left;
   PyObject* const object = addresses_.at(number).object;
   if (is_symbolic_number(other)) return compute_with_address(number);
   if (!provenance_.is_argument(object) || !PyLong_CheckExact(other)) return;
-  if (is_same_number(number, other)) return segment_.facts().same_object(object);
-  segment_.facts().stranger(object, checked(PyTuple_Pack(1, other)).get(), StateFacts::HeldBy::Address);
+  if (is_same_number(number, other)) return segment_.guards().same_object(object);
+  segment_.guards().stranger(object, checked(PyTuple_Pack(1, other)).get(), StateGuards::HeldBy::Address);
 }
 
 // Lookups are reported by their reads, which give more detail.
@@ -134,8 +134,8 @@ void AskedAddresses::use_addresses(const CCall& what, const CressetCall& call) {
     if (is_address(call.args[i])) compute_with_address(call.args[i]);
 }
 
-KnownArrays::Varies what_varies(const Provenance& provenance, const AskedAddresses& addresses) {
-  return [&](PyObject* object) { return provenance.is_closed_to_facts(object) || addresses.is_address(object); };
+ConstantArrays::Varies what_varies(const Provenance& provenance, const AskedAddresses& addresses) {
+  return [&](PyObject* object) { return provenance.is_uninspected_by_guards(object) || addresses.is_address(object); };
 }
 
 }  // namespace cresset::frontend

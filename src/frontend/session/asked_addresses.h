@@ -42,6 +42,6 @@ class AskedAddresses {
 };
 
 // Whether an object has no contents that are the same at each call.
-KnownArrays::Varies what_varies(const Provenance& provenance, const AskedAddresses& addresses);
+ConstantArrays::Varies what_varies(const Provenance& provenance, const AskedAddresses& addresses);
 
 }  // namespace cresset::frontend

@@ -26,7 +26,7 @@ void AttributeReads::read_instance(ObjectRecord& record, PyObject* name, PyObjec
     if (!made) return PyErr_Clear();
     dict = made.get();  // the owner keeps it
   }
-  if (!std::exchange(record.dictionary_held, true)) segment_.facts().classes().dictionary(owner, dict);
+  if (!std::exchange(record.dictionary_held, true)) segment_.guards().classes().dictionary(owner, dict);
   if (record.names == nullptr || record.names->object != dict) record.names = &provenance_.record(dict);
   reads_.read_key(*record.names, name, value);
 }
@@ -61,7 +61,7 @@ static bool is_given_by_python(PyObject* found, PyObject* value) {
 
 void AttributeReads::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
-  if (is_text(owner)) return;
+  if (is_symbolic_string(owner)) return;
   subgraphs_.touch(owner);
   ObjectRecord* record = provenance_.record_of(owner);
   if ((record == nullptr || !record->known) && is_module_object(owner))
@@ -81,7 +81,7 @@ void AttributeReads::read_attribute(const CressetAttributeRead& read) {
       reads_.read_class(Py_TYPE(owner), read.name);
       reads_.learn(read.value);
       if (is_tensor(owner) || never_changes(owner, read.found) || provenance_.are_slots_known(owner)) return;
-      if (reads_.first(owner, read.name)) segment_.facts().member(owner, read.found, read.value);
+      if (reads_.first(owner, read.name)) segment_.guards().member(owner, read.found, read.value);
       return;
     case CRESSET_AT_GETSET:
       return reads_.read_computed(owner, read.name, read.found, read.value);
@@ -102,14 +102,14 @@ void AttributeReads::read_attribute(const CressetAttributeRead& read) {
         return reads_.read_computed(owner, read.name, read.found, read.value);
       reads_.read_class((PyTypeObject*)owner, read.name);
       reads_.learn(read.found);
-      if (!is_given_by_python(read.found, read.value) || !provenance_.is_young(read.value)) reads_.learn(read.value);
+      if (!is_given_by_python(read.found, read.value) || !provenance_.is_new(read.value)) reads_.learn(read.value);
       return;
     case CRESSET_AT_SUPER:
       reads_.learn(read.found);
       return;
     case CRESSET_AT_FOREIGN:
       if (is_thread_local(owner) && reads_.first(owner, read.name))
-        segment_.facts().member(owner, read.name, read.value);
+        segment_.guards().member(owner, read.name, read.value);
       if (is_foreign(owner))
         segment_.refuse(BreakKind::UnguardedState, std::string("reads an attribute of a ") + Py_TYPE(owner)->tp_name);
       reads_.learn(read.value);
@@ -121,7 +121,7 @@ void AttributeReads::read_attribute(const CressetAttributeRead& read) {
 void AttributeReads::read_stores(const CressetAttributeRead& read) {
   if (ObjectRecord* const found = provenance_.record_of(read.found);
       found != nullptr && found->known && !std::exchange(found->function_held, true))
-    segment_.facts().classes().function(read.found);
+    segment_.guards().classes().function(read.found);
   PyObject* const dict = instance_dict(read.owner);
   if (dict == nullptr) return;  // the dictionary was removed in the meantime
   if (provenance_.existed(read.owner)) reads_.learn(dict);
@@ -184,7 +184,7 @@ void AttributeReads::read_attribute(PyObject* owner, PyObject* name, PyObject* v
     PyObject* found = provenance_.existed((PyObject*)Py_TYPE(owner)) ? _PyType_Lookup(Py_TYPE(owner), name) : nullptr;
     return reads_.learn(found), value == found ? reads_.learn(value) : void();
   }
-  if (is_thread_local(owner) && reads_.first(owner, name)) segment_.facts().member(owner, name, value);
+  if (is_thread_local(owner) && reads_.first(owner, name)) segment_.guards().member(owner, name, value);
   if (PyModule_Check(owner)) {  // may be the default of getattr(), or hasattr()'s answer
     PyObject* const own = PyDict_GetItemWithError(PyModule_GetDict(owner), name);
     return reads_.read_key(PyModule_GetDict(owner), name, own), own != value ? reads_.learn(value) : void();
@@ -192,7 +192,7 @@ void AttributeReads::read_attribute(PyObject* owner, PyObject* name, PyObject* v
   if (PyType_Check(owner)) {
     reads_.read_class((PyTypeObject*)owner, name);
     const bool is_given = value != nullptr && is_given_by_python(_PyType_Lookup((PyTypeObject*)owner, name), value);
-    if (value == nullptr || (is_given && provenance_.is_young(value))) return;
+    if (value == nullptr || (is_given && provenance_.is_new(value))) return;
     return reads_.learn(value);
   }
   PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
@@ -204,7 +204,7 @@ void AttributeReads::read_attribute(PyObject* owner, PyObject* name, PyObject* v
     reads_.read_class(Py_TYPE(owner), name);
     reads_.learn(now.get());
     if (!provenance_.are_slots_known(owner) && reads_.first(owner, name))
-      segment_.facts().member(owner, found, now.get());
+      segment_.guards().member(owner, found, now.get());
     return;
   }
   PyObject* dict = instance_dict(owner);
@@ -254,7 +254,7 @@ void AttributeReads::read_all(PyObject* object) {
         continue;
       const PyRef value = PyRef::steal(Py_TYPE(slot)->tp_descr_get(slot, object, (PyObject*)Py_TYPE(object)));
       if (!value) PyErr_Clear();
-      segment_.facts().member(object, slot, value.get());
+      segment_.guards().member(object, slot, value.get());
       reads_.learn(value.get());
     }
   }
@@ -268,7 +268,7 @@ void AttributeReads::read_of_tensor(PyObject* tensor, PyObject* name) {
   if (dict != nullptr && PyDict_Contains(dict, name) == 1)
     return segment_.refuse(BreakKind::UnguardedState,
                            std::string("reads attribute ") + utf8(name) + " of a tensor among the arguments");
-  segment_.facts().absent(tensor, name);
+  segment_.guards().absent(tensor, name);
 }
 
 // The .data of a tensor that is not from the call: an alias of its memory, which no operator reports.
@@ -277,7 +277,7 @@ bool asks_for_data(const CressetAttributeRead& read) {
 }
 
 bool AttributeReads::is_of_this_call(PyObject* tensor, PyObject* name) const {
-  if (!provenance_.is_argument_tensor(tensor) || segment_.facts().is_tied(tensor) ||
+  if (!provenance_.is_argument_tensor(tensor) || segment_.guards().is_tied(tensor) ||
       !(is_plain_tensor(tensor) || has_plain_attributes(Py_TYPE(tensor))))
     return false;
   for (const char* const any : {"grad", "__dict__"})

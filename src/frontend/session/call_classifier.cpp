@@ -80,8 +80,8 @@ CCall CallClassifier::classify(const CressetCall& call) {
     self = call.args[0];
     function = callable;
   } else if (is_method_wrapper(callable)) {
-    self = take_apart_wrapper(callable).self;
-    function = (const char*)take_apart_wrapper(callable).descriptor + 1;  // no self among its arguments
+    self = decompose_wrapper(callable).self;
+    function = (const char*)decompose_wrapper(callable).descriptor + 1;  // no self among its arguments
   } else if (PyType_Check(callable)) {
     function = callable;
   }
@@ -96,7 +96,7 @@ CCall CallClassifier::classify(const CressetCall& call) {
     known = &(classified_[key] = what);
     // A bound method would keep its self alive.
     if (is_method_wrapper(callable))
-      provenance_.keep(PyRef::borrow(take_apart_wrapper(callable).descriptor));
+      provenance_.keep(PyRef::borrow(decompose_wrapper(callable).descriptor));
     else if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
       provenance_.keep(PyRef::borrow(callable));
     if (self != nullptr) provenance_.keep(PyRef::borrow((PyObject*)Py_TYPE(self)));

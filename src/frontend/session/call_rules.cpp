@@ -1,6 +1,7 @@
 // The trace rules of calls: what the session does before the evaluator makes one.
 #include <algorithm>
 
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
@@ -20,7 +21,6 @@
 #include "frontend/values/pending_error.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -32,29 +32,31 @@ static bool installs_frame_evaluator(PyObject* callable) {
   return callable == install;
 }
 
-static bool takes_grown(const Session& session, const CressetCall& call) {
-  const auto is_closed = [&](PyObject* o) { return has_grown(o) && session.provenance().existed(o); };
-  return any_grown() && any_among(call.args, call.args + call.nargs, is_closed);
+static bool takes_growing(const Session& session, const CressetCall& call) {
+  const auto is_uninspected = [&](PyObject* o) { return is_growing_container(o) && session.provenance().existed(o); };
+  return any_growing() && any_among(call.args, call.args + call.nargs, is_uninspected);
 }
 
 // Whether the call consumes an external generator completely. Lazy iterators take single items.
-static bool takes_outsider(const CressetCall& call) {
+static bool takes_external_generator(const CressetCall& call) {
   if (call.evaluated) return false;
   const bool is_iterator = call.callable == (PyObject*)&PyEnum_Type || call.callable == (PyObject*)&PyMap_Type ||
                            call.callable == (PyObject*)&PyFilter_Type || call.callable == (PyObject*)&PyZip_Type;
-  return !is_iterator && any_among(call.args, call.args + call.nargs, is_outsider);
+  return !is_iterator && any_among(call.args, call.args + call.nargs, is_external_generator);
 }
 
 // The substitute, polyfill or decomposition to call with the same arguments.
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
   if (PyRef instead = substitute_of(activation, call)) return instead;
   // run as a whole
-  if (takes_grown(session, call) || takes_outsider(call) || session.provenance().arrays().makes_text(call)) return {};
+  if (takes_growing(session, call) || takes_external_generator(call) ||
+      session.provenance().arrays().makes_string(call))
+    return {};
   if (PyObject* source = source_of_script(call.callable)) return PyRef::borrow(source);
   if (call.evaluated) return {};
-  if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
-  if (PyRef instead = symbolic_form_of(activation, call)) return instead;
-  if (PyObject* instead = stand_in_of(activation, call)) return PyRef::borrow(instead);
+  if (PyObject* instead = polyfill_of(activation, call)) return PyRef::borrow(instead);
+  if (PyRef instead = decomposition_of(activation, call)) return instead;
+  if (PyObject* instead = proxy_of(activation, call)) return PyRef::borrow(instead);
   static PyObject* const next = module_attribute("builtins", "next");
   if (call.callable == next && call.nargs == 1 && call.kwnames == nullptr &&
       !session.provenance().existed(call.args[0]))
@@ -88,7 +90,7 @@ static PyObject* with_names_of_frame(Session& session, const CressetCall& call) 
   static PyObject *const eval = module_attribute("builtins", "eval"), *const exec =
                                                                           module_attribute("builtins", "exec");
   if ((call.callable != eval && call.callable != exec) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
-  static PyObject* const with_names = module_attribute(python_names::kEquivalents, "with_names");
+  static PyObject* const with_names = module_attribute(python_names::kPolyfills, "with_names");
   PyObject* globals = PyEval_GetGlobals();
 #if PY_VERSION_HEX >= 0x030D0000
   const PyRef locals = checked(PyEval_GetFrameLocals());  // for a function, a new snapshot each time
@@ -118,8 +120,9 @@ static PyRef module_of_frame(const CressetActivation& activation, const CressetC
 
 // Whether C code performs the call unchanged for all arguments, as for most calls. isinstance() is tested separately.
 static bool is_ordinary(Session& session, const CressetCall& call, uint8_t special) {
-  return (special & ~(kAsksType | kNamesAttribute)) == 0 && !call.evaluated && !any_grown() && !any_outsiders &&
-         !session.addresses().any_addresses() && !session.segment().capture().symbolic_numbers;
+  return (special & ~(kAsksType | kNamesAttribute)) == 0 && !call.evaluated && !any_growing() &&
+         !any_external_generators && !session.addresses().any_addresses() &&
+         !session.segment().capture().symbolic_numbers;
 }
 
 static bool names_attribute_to_read(PyObject* callable) {
@@ -160,7 +163,7 @@ struct Session::CallRules {
 
   // A call which is known to run as a whole in CPython.
   Action opaque_call() const {
-    if (!is_left_whole(*activation, call.callable)) return {};
+    if (!is_opaque_call(*activation, call.callable)) return {};
     PyRef instead = substitute_of(*activation, call);
     if (!instead) return session.call_whole(activation, call);
     CressetCall whole = call;  // later calls use the substitute too
@@ -212,7 +215,8 @@ struct Session::CallRules {
 
   // next(g) and g.send(x) of an external generator.
   Action external_generator() const {
-    if (!call.evaluated || PyFunction_Check(call.callable) || call.nargs == 0 || !is_outsider(call.args[0])) return {};
+    if (!call.evaluated || PyFunction_Check(call.callable) || call.nargs == 0 || !is_external_generator(call.args[0]))
+      return {};
     if (!is_c_function(call.callable) && !Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) return {};
     CressetCall natively = call;
     natively.evaluated = 0;
@@ -231,7 +235,7 @@ struct Session::CallRules {
     if (PyRef length = length_in_state(call, session)) return give(std::move(length));
     if (const CressetAction made = session.make_number(activation, call, result); made != CRESSET_RUN) return made;
     if (PyRef value = of_plain_numbers(call)) return give(std::move(value));
-    return unless_run(session.call_method_of_text(activation, call, result));
+    return unless_run(session.call_method_of_string(activation, call, result));
   }
 
   Action frames_of_program() const {
@@ -249,7 +253,7 @@ struct Session::CallRules {
     }
     if (!is_warn(call.callable)) return {};
     session.hands_methods_on(call);
-    if (session.subgraphs().is_inside()) session.subgraphs().fail_part("it warns");
+    if (session.subgraphs().is_inside()) session.subgraphs().fail_subgraph("it warns");
     return session.log_warning(activation, call, result);
   }
 

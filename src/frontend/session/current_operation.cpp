@@ -54,7 +54,7 @@ void CurrentOperation::start(CressetActivation* activation, Operation::Kind kind
   in_progress().in_transform = tangent_levels_ > 0 || in_progress().state.depth_of_transforms() > 0;
 }
 
-bool CurrentOperation::may_end_at_pin() const {
+bool CurrentOperation::may_break_at_specialization() const {
   return !subgraphs_.is_inside() && !segment_.capture().symbolic_numbers && !in_transform();
 }
 

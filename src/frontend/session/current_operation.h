@@ -26,13 +26,14 @@ struct InProgress {
   int operation = 0;
   CressetCall call{};  // a copy: the reported struct is gone when the call runs
   PyObject* operands[2] = {nullptr, nullptr};
-  uint64_t serial = 0;          // of the capture, at the beginning
-  bridge::Capture::Done done;   // of the capture, at the beginning
-  TorchState state;             // at the beginning: parts of the operation may run in other modes (repr of a tensor)
-  bool in_transform = false;    // of torch.func
-  std::vector<PyRef> unpinned;  // symbolic numbers passed to C code which no guard has specialized (specializations.h)
-  bool of_operator = false;     // the numbers are passed to a torch operator
-  bool uses_up = false;         // a started operation has changed its arguments: an iterator, a list being sorted
+  uint64_t serial = 0;         // of the capture, at the beginning
+  bridge::Capture::Done done;  // of the capture, at the beginning
+  TorchState state;            // at the beginning: parts of the operation may run in other modes (repr of a tensor)
+  bool in_transform = false;   // of torch.func
+  std::vector<PyRef>
+      unspecialized;         // symbolic numbers passed to C code which no guard has specialized (specializations.h)
+  bool of_operator = false;  // the numbers are passed to a torch operator
+  bool uses_up = false;      // a started operation has changed its arguments: an iterator, a list being sorted
 
   Operation kept() const;
   // Assigns the fields individually, because most calls of the program come here.
@@ -48,7 +49,7 @@ struct InProgress {
   void end() {  // the remaining fields are not read afterwards
     activation = nullptr;
     in_transform = of_operator = uses_up = false;
-    unpinned.clear();
+    unspecialized.clear();
   }
 };
 
@@ -58,7 +59,7 @@ struct InProgress {
 // exactly one of the functions below hands its result to the next segment.
 class CurrentOperation {
  public:
-  CurrentOperation(OpenSegment& segment, Subgraphs& subgraphs, PieceMaker& maker)
+  CurrentOperation(OpenSegment& segment, Subgraphs& subgraphs, SegmentMaker& maker)
       : segment_(segment), subgraphs_(subgraphs), maker_(maker) {}
 
   void begin() { tangent_levels_ = 0; }
@@ -72,7 +73,7 @@ class CurrentOperation {
   bool in_transform() const;  // of torch.func, or in a forward differentiation level
   void change_tangent_levels(int by) { tangent_levels_ += by; }
   // Whether the segment may end where a symbolic number had too many values.
-  bool may_end_at_pin() const;
+  bool may_break_at_specialization() const;
 
   // The operation in progress returned `value`: if the segment ended there, the next segment continues with it.
   void go_on_with(CressetActivation* activation, PyRef& value);
@@ -98,7 +99,7 @@ class CurrentOperation {
 
   OpenSegment& segment_;
   Subgraphs& subgraphs_;
-  PieceMaker& maker_;
+  SegmentMaker& maker_;
   InProgress in_progress_;
   const CressetActivation* ended_in_ = nullptr;
   std::vector<CallAtTheEnd> in_calls_at_the_end_;

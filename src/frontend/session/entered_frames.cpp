@@ -73,7 +73,7 @@ void EnteredFrames::learn_mode(const CressetActivation& activation) {
   CressetFrameImage image;
   cresset_eval_image(&activation, CRESSET_BEFORE, &image);
   PyObject* const self = image.slot_count > 0 ? image.slots[0] : nullptr;
-  if (self != nullptr && !PyType_Check(self) && !provenance_.is_young(self)) reads_.learn(self);
+  if (self != nullptr && !PyType_Check(self) && !provenance_.is_new(self)) reads_.learn(self);
 }
 
 void EnteredFrames::unseen() {
@@ -111,7 +111,7 @@ void EnteredFrames::learn_defaults(const CressetActivation& activation) {
 // The cells of an older function are older, too.
 void EnteredFrames::learn_closure(ObjectRecord& function) {
   if (std::exchange(function.function_held, true)) return;
-  segment_.facts().classes().function(function.object);
+  segment_.guards().classes().function(function.object);
   PyObject* const closure = PyFunction_GET_CLOSURE(function.object);
   for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i)
     reads_.learn(PyTuple_GET_ITEM(closure, i));

@@ -23,7 +23,7 @@ void IdentityLog::note_key(PyObject* container, PyObject* key, bool found) {
   const bool holds_others = provenance_.argument_path(container) != nullptr && !PyDict_Check(container);
   if (!provenance_.existed(container) || holds_others) {
     if (addresses_.is_address(key)) return addresses_.note_key_by_address(container, key, found);
-    if (provenance_.is_argument(key) && is_equal_by_identity(key)) segment_.facts().all_different();
+    if (provenance_.is_argument(key) && is_equal_by_identity(key)) segment_.guards().all_different();
     return;
   }
   if (PyTuple_CheckExact(key)) {
@@ -31,8 +31,8 @@ void IdentityLog::note_key(PyObject* container, PyObject* key, bool found) {
   } else if (addresses_.is_address(key)) {
     addresses_.note_key_by_address(container, key, found);
   } else if (is_equal_by_identity(key)) {
-    const auto by = by_reference ? StateFacts::HeldBy::Reference : StateFacts::HeldBy::Identity;
-    found ? segment_.facts().same_object(key) : segment_.facts().stranger(key, container, by);
+    const auto by = by_reference ? StateGuards::HeldBy::Reference : StateGuards::HeldBy::Identity;
+    found ? segment_.guards().same_object(key) : segment_.guards().stranger(key, container, by);
   }
 }
 

@@ -16,11 +16,11 @@ static bool has_own_length(PyObject* object) {
 }
 
 // A write that changes the length of a list or deque by the same amount at each call, or not at all.
-static bool grows_evenly(const Write& write) {
+static bool grows_evenly(const LoggedWrite& write) {
   static constexpr std::string_view kNames[] = {"append", "appendleft", "insert", "extend", "extendleft"};
-  if (write.kind == Write::Kind::Item) return PyLong_CheckExact(write.key.get()) && !write.values.empty();
-  if (write.kind == Write::Kind::InPlace) return write.operation == NB_INPLACE_ADD;
-  if (write.kind != Write::Kind::Method || !Py_IS_TYPE(write.key.get(), &PyMethodDescr_Type)) return false;
+  if (write.kind == LoggedWrite::Kind::Item) return PyLong_CheckExact(write.key.get()) && !write.values.empty();
+  if (write.kind == LoggedWrite::Kind::InPlace) return write.operation == NB_INPLACE_ADD;
+  if (write.kind != LoggedWrite::Kind::Method || !Py_IS_TYPE(write.key.get(), &PyMethodDescr_Type)) return false;
   const std::string_view name = ((PyMethodDescrObject*)write.key.get())->d_method->ml_name;
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
@@ -33,7 +33,7 @@ static bool has_room(PyObject* container) {
 
 // Empty for other calls, and when the items are guarded already or must be.
 PyRef length_in_state(const CressetCall& call, Session& session) {
-  if (call.callable != StateFacts::Source::len() || call.nargs != 1 || call.kwnames != nullptr) return {};
+  if (call.callable != StateGuards::Source::len() || call.nargs != 1 || call.kwnames != nullptr) return {};
   PyObject* const container = call.args[0];
   if (!has_own_length(container) || session.subgraphs().is_inside() || session.subgraphs().runs_record()) return {};
   if (MayBeUnlooked* const data = session.provenance().plain_data(container))
@@ -43,18 +43,19 @@ PyRef length_in_state(const CressetCall& call, Session& session) {
     return {};
   PyObject* const before = session.provenance().contents_before(container);
   if (record->keys_written && before == nullptr) return {};
-  const std::vector<Write>& writes = session.writes().entries();
-  if (before != nullptr && !(has_room(container) && std::all_of(writes.begin(), writes.end(), [&](const Write& w) {
-                               return w.owner.get() != container || grows_evenly(w);
-                             })))
+  const std::vector<LoggedWrite>& writes = session.writes().entries();
+  if (before != nullptr &&
+      !(has_room(container) && std::all_of(writes.begin(), writes.end(), [&](const LoggedWrite& w) {
+          return w.owner.get() != container || grows_evenly(w);
+        })))
     return {};
   const Py_ssize_t now = PyObject_Size(container);
-  if (const StateFacts::Input* const input = session.segment().facts().length_input(container);
+  if (const StateGuards::Input* const input = session.segment().guards().length_input(container);
       input != nullptr && input->given) {
     if (now == input->length) return input->given;
     return checked(PyNumber_Add(input->given.get(), checked(PyLong_FromSsize_t(now - input->length)).get()));
   }
-  session.segment().facts().length(container, before != nullptr ? PyObject_Size(before) : now);
+  session.segment().guards().length(container, before != nullptr ? PyObject_Size(before) : now);
   return checked(PyLong_FromSsize_t(now));
 }
 

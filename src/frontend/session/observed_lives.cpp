@@ -1,12 +1,12 @@
 #include "frontend/session/observed_lives.h"
 
+#include "frontend/cache_entries/cache_entry.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/finalizers.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/of_type.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/replay/side_effects.h"
-#include "frontend/variants/cache_entry.h"
 
 namespace cresset::frontend {
 
@@ -25,7 +25,7 @@ namespace {
 
 // For a call that creates a weak reference: the target, if the reference reports its death without being called (a
 // proxy, a callback). Borrowed; nullptr for other calls.
-PyObject* told_of(const CressetCall& call) {
+PyObject* reported_of(const CressetCall& call) {
   static PyObject* const proxy = module_attribute("_weakref", "proxy");
   const bool by_new = is_c_function(call.callable) && call.nargs > 1 &&
                       PyCFunction_GET_SELF(call.callable) == (PyObject*)&_PyWeakref_RefType;
@@ -110,7 +110,7 @@ bool ObservedLives::watches_death(const CCall& what, const CressetCall& call) {
     return dying_ != Py_None && (provenance_.existed(dying_) || provenance_.existed(called)) &&
            may_be_watched(dying_) && maker_.only_we_hold(dying_);
   }
-  dying_ = told_of(call);
+  dying_ = reported_of(call);
   return dying_ != nullptr && provenance_.existed(dying_) && may_be_watched(dying_);
 }
 

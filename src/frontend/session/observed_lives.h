@@ -14,7 +14,7 @@ inline constexpr const char* kWatchesDeaths = "may tell when an object dies";
 
 class ObservedLives {
  public:
-  ObservedLives(const Provenance& provenance, PieceMaker& maker) : provenance_(provenance), maker_(maker) {}
+  ObservedLives(const Provenance& provenance, SegmentMaker& maker) : provenance_(provenance), maker_(maker) {}
 
   // Whether the write or method may release an object whose death is observed, while the capture keeps it alive.
   bool may_end_a_life(const CressetWrite& write);
@@ -28,7 +28,7 @@ class ObservedLives {
 
  private:
   const Provenance& provenance_;
-  PieceMaker& maker_;
+  SegmentMaker& maker_;
   PyObject* dying_ = nullptr;  // borrowed
 };
 

@@ -2,8 +2,8 @@
 
 namespace cresset::frontend {
 
-void OpenSegment::begin(StateFacts& facts, bridge::Capture& capture) {
-  facts_ = &facts;
+void OpenSegment::begin(StateGuards& guards, bridge::Capture& capture) {
+  guards_ = &guards;
   capture_ = &capture;
   refusal_ = {};
   unseen_ = false;

@@ -14,10 +14,10 @@ namespace cresset::frontend {
 
 class OpenSegment {
  public:
-  void begin(StateFacts& facts, bridge::Capture& capture);
+  void begin(StateGuards& guards, bridge::Capture& capture);
 
-  bool has_begun() const { return facts_ != nullptr; }
-  StateFacts& facts() const { return *facts_; }
+  bool has_begun() const { return guards_ != nullptr; }
+  StateGuards& guards() const { return *guards_; }
   bridge::Capture& capture() const { return *capture_; }
   // Whether a segment is open and the program is running, and not a Python shape rule called by a capture kernel.
   bool is_open() const { return capture_ != nullptr && !capture_->closed() && capture_->recording == 0; }
@@ -31,7 +31,7 @@ class OpenSegment {
   bool was_unseen() const { return unseen_; }
 
  private:
-  StateFacts* facts_ = nullptr;
+  StateGuards* guards_ = nullptr;
   bridge::Capture* capture_ = nullptr;
   BreakReason refusal_;
   bool unseen_ = false;

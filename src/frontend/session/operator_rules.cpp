@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
@@ -17,7 +18,6 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/tensor_indices.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 namespace {
@@ -58,12 +58,12 @@ bool looks_at_items(const CressetOperator& op, PyObject* operand) {
 }
 
 // Operators on values, which need no guard. of_any: an operand is opaque.
-PyRef of_scalars_and_texts(const CressetOperator& op, bool of_any) {
+PyRef of_scalars_and_strings(const CressetOperator& op, bool of_any) {
   if (!of_any && (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE))
     if (PyRef value = with_numpy_scalar(op)) return value;
   if (PyRef text = text_of_operator(op)) return text;
-  if (PyRef value = with_plain_texts(op)) return value;
-  return of_plain_text(op);
+  if (PyRef value = with_plain_strings(op)) return value;
+  return of_plain_string(op);
 }
 
 // Whether a dictionary returns a number for a missing key.
@@ -108,7 +108,7 @@ struct Session::OperatorRules {
 
   // Strings with symbolic parts.
   Action string() const {
-    const CressetAction looked = session.look_at_text(activation, op, result);
+    const CressetAction looked = session.look_at_string(activation, op, result);
     return looked != CRESSET_RUN ? Action(looked) : std::nullopt;
   }
 
@@ -117,7 +117,7 @@ struct Session::OperatorRules {
   // Operators after which a new segment begins: a closed list is inspected, or a symbolic number has had too many
   // different values at this place.
   Action between_segments() const {
-    if (!looks_into_grown() && !indexes_by_any() && !computes_by_any()) return {};
+    if (!looks_into_growing() && !indexes_by_any() && !computes_by_any()) return {};
     return natively(*kind_of(op.kind), /*foreign=*/true);
   }
 
@@ -133,7 +133,7 @@ struct Session::OperatorRules {
   }
 
   Action scalars_and_strings() const {
-    PyRef value = of_scalars_and_texts(
+    PyRef value = of_scalars_and_strings(
         op, session.provenance().is_opaque(first) || (second != nullptr && session.provenance().is_opaque(second)));
     if (!value) return {};
     for (PyObject* operand : op.operands)
@@ -148,7 +148,7 @@ struct Session::OperatorRules {
 
   Action rows_of_tensor() const {
     const bool is_loop = op.kind == CRESSET_OP_ITER && opcode_in_progress(*activation) == GET_ITER;
-    if (!is_loop || !session.operation().may_end_at_pin() || operators_call_python()) return {};
+    if (!is_loop || !session.operation().may_break_at_specialization() || operators_call_python()) return {};
     PyRef rows = rows_of(*activation, first);
     return rows ? give(std::move(rows)) : std::nullopt;
   }
@@ -176,10 +176,10 @@ struct Session::OperatorRules {
   // The results depend on all items: a + b, a * 2, a | b, f"{a}", "%s" % (a, b).
   Action all_items() const {
     if (op.kind != CRESSET_OP_BINARY && op.kind != CRESSET_OP_FORMAT) return {};
-    const bool of_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(first);
+    const bool of_string = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(first);
     for (PyObject* operand : op.operands) {
       if (operand == nullptr || (is_only_changed(op, operand) && session.provenance().existed(operand))) continue;
-      if (is_container(operand)) of_text ? session.reads().read_deep(operand) : session.reads().read_whole(operand);
+      if (is_container(operand)) of_string ? session.reads().read_deep(operand) : session.reads().read_whole(operand);
       if (session.provenance().existed(operand) && viewed(operand) != nullptr) session.reads().read_whole(operand);
     }
     return {};
@@ -242,49 +242,51 @@ struct Session::OperatorRules {
       found.tensors = found.tensors || is_exact_tensor(operand) || is_symfloat(operand) ||
                       (op.kind == CRESSET_OP_FORMAT && is_number);
       if (is_number || has_operators_of_c(operand)) continue;
-      found.others = found.others || !session.provenance().is_closed(operand);
-      found.opaque =
-          found.opaque || (session.provenance().is_closed(operand) && session.provenance().is_closed_to_facts(operand));
+      found.others = found.others || !session.provenance().is_uninspected(operand);
+      found.opaque = found.opaque || (session.provenance().is_uninspected(operand) &&
+                                      session.provenance().is_uninspected_by_guards(operand));
     }
     return found;
   }
 
   // An operator which inspects a closed list runs between two segments. Loops and unpacking cannot, so they reopen the
   // list.
-  bool looks_into_grown() const {
+  bool looks_into_growing() const {
     for (PyObject* operand : op.operands) {
-      if (operand == nullptr || !has_grown(operand) || !session.provenance().existed(operand)) continue;
-      if (kind_of(op.kind) && !is_in_place(op) && may_end_a_piece(operand)) return true;
+      if (operand == nullptr || !is_growing_container(operand) || !session.provenance().existed(operand)) continue;
+      if (kind_of(op.kind) && !is_in_place(op) && may_break_graph(operand)) return true;
       if (!is_in_place(op)) leave_growing(operand);
     }
     return false;
   }
 
   bool takes_another_value(PyObject* number) const {
-    return pins_too_often(*activation) || (note_pin(*activation, number), false);
+    return specializes_too_often(*activation) || (note_specialization(*activation, number), false);
   }
 
   // items[n] with a symbolic n: whether n had too many different values.
   bool indexes_by_any() const {
     const bool is_question = is_contains && (PyDict_CheckExact(first) || PyAnySet_CheckExact(first));
-    if ((!is_subscript && !is_question) || !is_unpinned(second) || !session.operation().may_end_at_pin()) return false;
+    if ((!is_subscript && !is_question) || !is_unspecialized(second) ||
+        !session.operation().may_break_at_specialization())
+      return false;
     if (is_question) return takes_another_value(second);  // the number is hashed
     const bool is_dict = PyDict_Check(first) && has_item_method_of_c(first, "__getitem__");
     if (!PyList_CheckExact(first) && !PyTuple_CheckExact(first) && !is_dict) return false;
-    if (pins_too_often(*activation)) return true;
+    if (specializes_too_often(*activation)) return true;
     const PyRef plain = without_symbols(PyRef::borrow(second));
     const PyRef item = is_dict ? PyRef::borrow(PyDict_GetItemWithError(first, plain.get()))
                                : PyRef::steal(PyObject_GetItem(first, plain.get()));
     if (!item) PyErr_Clear();
     if (item ? is_plain_result(item.get()) || is_symbolic_number(item.get()) : is_dict && counts(first))
-      note_pin(*activation, second);
+      note_specialization(*activation, second);
     return false;
   }
 
   // n * scalar with a numpy scalar: the result is another scalar for each n, and no symbol can represent it.
   bool computes_by_any() const {
-    PyObject* const number = pinned_by_numpy_scalar(op);
-    return number != nullptr && is_unpinned(number) && session.operation().may_end_at_pin() &&
+    PyObject* const number = specialized_by_numpy_scalar(op);
+    return number != nullptr && is_unspecialized(number) && session.operation().may_break_at_specialization() &&
            takes_another_value(number);
   }
 };

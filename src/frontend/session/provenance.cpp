@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/container_snapshot.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -20,8 +20,9 @@ bool Provenance::is_looked_into(PyObject* object) const {
   return looked(object) || (dict != nullptr && looked(dict));
 }
 
-static bool writes_to(const std::vector<Write>& writes, PyObject* object) {
-  return std::any_of(writes.begin(), writes.end(), [&](const Write& write) { return write.owner.get() == object; });
+static bool writes_to(const std::vector<LoggedWrite>& writes, PyObject* object) {
+  return std::any_of(writes.begin(), writes.end(),
+                     [&](const LoggedWrite& write) { return write.owner.get() == object; });
 }
 
 // Whether the path lies strictly below the other path.
@@ -40,7 +41,7 @@ PyObject* Provenance::way_to(PyObject* object) {
 }
 
 // list + [item] without inspecting the list: later calls repeat the concatenation. Empty for other operations.
-PyRef Provenance::concatenated(const CressetOperator& op, const std::vector<Write>& writes) {
+PyRef Provenance::concatenated(const CressetOperator& op, const std::vector<LoggedWrite>& writes) {
   if (op.kind != CRESSET_OP_BINARY || op.operation != NB_ADD) return {};
   PyObject *const left = op.operands[0], *const right = op.operands[1];
   if (!PyList_CheckExact(left) || !PyList_CheckExact(right) || existed(right) || sums_.count(right) != 0) return {};
@@ -56,8 +57,8 @@ bool Provenance::are_slots_known(PyObject* object) {
 }
 
 // Whether the call created the object. Also true if this cannot be determined.
-bool Provenance::is_young(PyObject* object) const {
-  return young_ == nullptr || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || young_->holds(object);
+bool Provenance::is_new(PyObject* object) const {
+  return new_ == nullptr || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || new_->holds(object);
 }
 
 PyObject* Provenance::ArgumentGenerator::get() const {
@@ -66,8 +67,8 @@ PyObject* Provenance::ArgumentGenerator::get() const {
   return object != Py_None ? object : nullptr;
 }
 
-bool Provenance::is_closed(PyObject* object) const {
-  return is_foreign(object) || is_opaque(object) || has_grown(object);
+bool Provenance::is_uninspected(PyObject* object) const {
+  return is_foreign(object) || is_opaque(object) || is_growing_container(object);
 }
 
 PyObject* Provenance::argument_path(PyObject* object) const {
@@ -77,14 +78,15 @@ PyObject* Provenance::argument_path(PyObject* object) const {
 
 // Whether a container holds an opaque argument or an older closed object.
 bool Provenance::holds_foreign(PyObject* container) const {
-  return holds_any(container, [&](PyObject* item) { return is_opaque(item) || (is_closed(item) && existed(item)); });
+  return holds_any(container,
+                   [&](PyObject* item) { return is_opaque(item) || (is_uninspected(item) && existed(item)); });
 }
 
 // Whether an older object has contents which no guard covers.
-bool Provenance::is_closed_to_facts(PyObject* object) const {
+bool Provenance::is_uninspected_by_guards(PyObject* object) const {
   if (any_opaque() && is_opaque(object)) return true;  // includes bytes, which are not identified by address
   if (is_plain_tensor(object) || !existed(object)) return false;
-  return is_closed(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
+  return is_uninspected(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
 }
 
 // A list that an earlier segment began to fill for a display or comprehension. It has no other holder, so each segment
@@ -93,7 +95,7 @@ void Provenance::make_own(PyObject* display) {
   if (!existed(display)) return;
   ObjectRecord& record = objects_[display];
   record.looked = true;
-  if (has_grown(display))  // contents uninspected: serve no later call, and inspect them at the next capture
+  if (is_growing_container(display))  // contents uninspected: serve no later call, and inspect them at the next capture
     return leave_growing(display);
   keep(std::move(record.kept));
   record.known = record.whole = false;
@@ -134,7 +136,7 @@ int Provenance::visit_held(visitproc visit, void* arg) const {
 
 void Provenance::let_go() {
   kept_.clear();
-  if (young_ != nullptr) young_->let_go();
+  if (new_ != nullptr) new_->let_go();
   changed_unseen_.clear();
   objects_.clear();
   argument_paths_.clear();
@@ -171,7 +173,7 @@ PyRef Provenance::open_sum(PyObject* list) {
 
 // A segment that inspected an opaque container requires this very object. A segment that did not inspect plain data
 // accepts any.
-void Provenance::note_looks(const std::vector<Write>& writes) {
+void Provenance::note_looks(const std::vector<LoggedWrite>& writes) {
   for (const auto& [spec, object, path, measured] : std::exchange(may_be_unlooked_, {})) {
     const bool looked = is_looked_into(object);
     if (spec->kind == ArgSpec::Kind::Opaque) {

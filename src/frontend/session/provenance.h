@@ -42,14 +42,12 @@ class Provenance {
   // ---- Ages
 
   // Garbage collection is paused, and objects from before the call are in no young generation.
-  void know_ages(Young& young) { young_ = &young; }
-  bool knows_ages() const { return young_ != nullptr; }
+  void know_new_objects(NewObjects& new_objects) { new_ = &new_objects; }
+  bool knows_ages() const { return new_ != nullptr; }
   // Whether the call created the object. Also true if this cannot be determined.
-  bool is_young(PyObject* object) const;
+  bool is_new(PyObject* object) const;
   // Whether a tuple of constants is older than the call: from the code or from state.
-  bool is_older(PyObject* tuple) const {
-    return young_ != nullptr && (!PyObject_GC_IsTracked(tuple) || !is_young(tuple));
-  }
+  bool is_older(PyObject* tuple) const { return new_ != nullptr && (!PyObject_GC_IsTracked(tuple) || !is_new(tuple)); }
 
   // ---- Known objects
 
@@ -60,9 +58,9 @@ class Provenance {
     return record != nullptr && record->known;
   }
   // Whether no guard covers its contents.
-  bool is_closed(PyObject* object) const;
+  bool is_uninspected(PyObject* object) const;
   // Whether an older object has contents which no guard covers.
-  bool is_closed_to_facts(PyObject* object) const;
+  bool is_uninspected_by_guards(PyObject* object) const;
   // Whether a container holds an opaque argument or an older closed object.
   bool holds_foreign(PyObject* container) const;
   // Marks all contents as guarded; whether they were not before.
@@ -103,7 +101,7 @@ class Provenance {
   PyObject* way_to(PyObject* object);  // the same for use by later calls, with guards on the path
   const std::vector<ArgumentGenerator>& generators() const { return generators_; }
   // Generators found in state, which the next segment from this point passes on.
-  std::vector<StateFacts::Source>& found_generators() { return found_generators_; }
+  std::vector<StateGuards::Source>& found_generators() { return found_generators_; }
 
   // ---- Contents which the segment need not inspect
 
@@ -115,9 +113,9 @@ class Provenance {
   MayBeUnlooked* plain_data(PyObject* object);
   bool is_looked_into(PyObject* object) const;
   // Records in the state inputs whether the segment inspected them.
-  void note_looks(const std::vector<Write>& writes);
+  void note_looks(const std::vector<LoggedWrite>& writes);
   // list + [item] without inspecting the list: later calls repeat the concatenation. Empty for other operations.
-  PyRef concatenated(const CressetOperator& op, const std::vector<Write>& writes);
+  PyRef concatenated(const CressetOperator& op, const std::vector<LoggedWrite>& writes);
   bool any_sums() const { return !sums_.empty(); }
   const Sum* sum_of(PyObject* list) const {
     const auto found = sums_.find(list);
@@ -125,8 +123,8 @@ class Provenance {
   }
   // Turns the concatenation into an ordinary list, and returns the uninspected list; empty for other objects.
   PyRef open_sum(PyObject* list);
-  KnownArrays& arrays() { return arrays_; }
-  const KnownArrays& arrays() const { return arrays_; }
+  ConstantArrays& arrays() { return arrays_; }
+  const ConstantArrays& arrays() const { return arrays_; }
   // Objects which may have received numbers without a recorded write. These are containers held only by the autograd
   // graph (hooks on the call's own tensors), and older objects without a guard.
   const std::vector<PyRef>& changed_unseen() const { return changed_unseen_; }
@@ -140,12 +138,12 @@ class Provenance {
   std::unordered_map<PyObject*, PyRef> contents_before_;
   std::vector<MayBeUnlooked> may_be_unlooked_;
   std::unordered_map<PyObject*, Sum> sums_;
-  KnownArrays arrays_;
+  ConstantArrays arrays_;
   std::vector<PyRef> changed_unseen_;
   std::vector<ArgumentGenerator> generators_;
-  std::vector<StateFacts::Source> found_generators_;
-  Young* young_ = nullptr;   // if ages are known
-  std::vector<PyRef> kept_;  // keeps addresses in the tables from being reused
+  std::vector<StateGuards::Source> found_generators_;
+  NewObjects* new_ = nullptr;  // if ages are known
+  std::vector<PyRef> kept_;    // keeps addresses in the tables from being reused
 };
 
 }  // namespace cresset::frontend

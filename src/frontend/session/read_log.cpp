@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "bridge/capture/trace_tensor.h"
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/code_origin.h"
 #include "frontend/cpython/container_snapshot.h"
 #include "frontend/cpython/dict_keys.h"
@@ -24,7 +25,6 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/wrapper_tensors.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -44,13 +44,13 @@ bool ReadLog::refuse_generator(PyObject* value, PyObject* container, PyObject* k
 // Whether the key is read for the first time. A few recorded keys are searched linearly among the guards.
 bool ReadLog::is_listed_first(ObjectRecord& dict, PyObject* key) {
   constexpr size_t kFew = 32;
-  if (!dict.listed && segment_.facts().known_of(dict.fact).size() > kFew) list_keys(dict);
-  return dict.listed ? seen_.insert({dict.object, key}) : !segment_.facts().has_item(dict.fact, key);
+  if (!dict.listed && segment_.guards().known_of(dict.guard).size() > kFew) list_keys(dict);
+  return dict.listed ? seen_.insert({dict.object, key}) : !segment_.guards().has_item(dict.guard, key);
 }
 
 void ReadLog::list_keys(ObjectRecord& dict) {
   if (std::exchange(dict.listed, true)) return;
-  for (const auto& [key, _] : segment_.facts().known_of(dict.fact)) seen_.insert({dict.object, key.get()});
+  for (const auto& [key, _] : segment_.guards().known_of(dict.guard)) seen_.insert({dict.object, key.get()});
 }
 
 // Whether other objects can be equal to the key, and its death cannot be observed.
@@ -99,7 +99,7 @@ void ReadLog::read_key(ObjectRecord& record, PyObject* key, PyObject* value) {
   const bool first = is_first_read(record, key);
   if (is_generator(value) && refuse_generator(value, dict, key)) return;
   learn(value);
-  if (!first || segment_.facts().dict_item(record.fact, dict, key, value)) return;  // the guard keeps both alive
+  if (!first || segment_.guards().dict_item(record.guard, dict, key, value)) return;  // the guard keeps both alive
   mark_read(dict, key);
   provenance_.keep(PyRef::borrow(dict));
   provenance_.keep(PyRef::borrow(key));
@@ -117,11 +117,11 @@ void ReadLog::read_asked(ObjectRecord& record, PyObject* key, PyObject* value) {
   const auto hold = [&](PyObject* there) {
     PyObject* const then = value_under(contents, there);
     if (then == nullptr || !is_first_read(record, there) || (is_generator(then) && refuse_generator(then))) return;
-    if (!segment_.facts().dict_item(record.fact, dict, there, then)) mark_read(dict, there);
+    if (!segment_.guards().dict_item(record.guard, dict, there, then)) mark_read(dict, there);
   };
   if (value_under(contents, key) != nullptr) return hold(key);
   learn_keys(dict);
-  segment_.facts().whole_list(dict, contents);  // guards its keys
+  segment_.guards().whole_list(dict, contents);  // guards its keys
   PyObject *there, *held;
   for (Py_ssize_t at = 0; value != nullptr && PyDict_Next(contents, &at, &there, &held);)
     if (held == value) hold(there);
@@ -154,7 +154,7 @@ void ReadLog::read_whole(PyObject* container, int depth) {
     return segment_.refuse(BreakKind::UnguardedState, "a namespace is read as a whole after it was written");
   PyObject* const before = provenance_.contents_before(container);
   if (before == nullptr && PyDict_Check(container) && PyDict_GET_SIZE(container) == 0)
-    return segment_.facts().whole_dict(record.fact, container, container), learn_keys(container);
+    return segment_.guards().whole_dict(record.guard, container, container), learn_keys(container);
   const PyRef contents = PyRef::borrow(before != nullptr ? before : container);
   if (PyList_Check(contents.get()) || PyDict_Check(contents.get())) {
     const PyRef items = checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get())
@@ -162,12 +162,12 @@ void ReadLog::read_whole(PyObject* container, int depth) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
       if (refuse_generator(PyList_GET_ITEM(items.get(), i))) return;
   }
-  if (PyDict_Check(container)) segment_.facts().whole_dict(record.fact, container, contents.get());
+  if (PyDict_Check(container)) segment_.guards().whole_dict(record.guard, container, contents.get());
   if (PyDict_Check(container)) learn_keys(container);
   if (PyODict_Check(container) && PyDict_GET_SIZE(container) > 1)  // an OrderedDict has its own order
-    segment_.facts().whole_list(container, contents.get());
-  if (PyList_Check(container) || is_deque(container)) segment_.facts().whole_list(container, contents.get());
-  if (PyAnySet_Check(container)) segment_.facts().whole_set(container, contents.get());
+    segment_.guards().whole_list(container, contents.get());
+  if (PyList_Check(container) || is_deque(container)) segment_.guards().whole_list(container, contents.get());
+  if (PyAnySet_Check(container)) segment_.guards().whole_set(container, contents.get());
   if (PyDict_Check(contents.get()) && PyDict_GET_SIZE(contents.get()) == 0) return;
   const PyRef items = checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get())
                                                            : PySequence_List(items_of(contents.get()).get()));
@@ -200,7 +200,7 @@ void ReadLog::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
       return segment_.refuse(BreakKind::UnguardedState,
                              "reads ." + std::string(text) + " of a tensor that was there before");
     if (provenance_.is_argument_tensor(owner) &&
-        !segment_.facts().is_tied(owner)) {  // requires_grad and is_leaf are guarded with the tensor
+        !segment_.guards().is_tied(owner)) {  // requires_grad and is_leaf are guarded with the tensor
       const bool guarded = text == "requires_grad" || text == "is_leaf" || (text == "grad_fn" && value == Py_None);
       if (kOfAutograd.count(text) != 0 && !guarded)
         segment_.refuse(BreakKind::UnguardedState, "reads ." + std::string(text) + " of a tensor among the arguments");
@@ -212,21 +212,21 @@ void ReadLog::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
   }
   learn(value);
   if (PyCell_Check(owner)) {
-    if (provenance_.mark_whole(owner)) segment_.facts().cell(owner, value);
+    if (provenance_.mark_whole(owner)) segment_.guards().cell(owner, value);
     return;
   }
   // A guard on an attribute of an object requires guards on its class and its dictionary.
   if (text == "__dict__" && value != nullptr && value == instance_dict(owner) &&
       !std::exchange(provenance_.record(owner).dictionary_held, true))
-    segment_.facts().classes().dictionary(owner, value);
+    segment_.guards().classes().dictionary(owner, value);
   if (PyCode_Check(owner)) return;
   if (PyFunction_Check(owner) && (text == "__code__" || text == "__defaults__" || text == "__kwdefaults__"))
-    return segment_.facts().classes().function(owner);
+    return segment_.guards().classes().function(owner);
   if (text == "__dict__" || text == "__class__" || found == nullptr || Py_TYPE(found) != &PyGetSetDescr_Type) return;
   if (value == nullptr || !first(owner, name)) return;
   const PyRef again = PyRef::steal(Py_TYPE(found)->tp_descr_get(found, owner, (PyObject*)Py_TYPE(owner)));
   if (!again) return PyErr_Clear();
-  if (same_constant(value, again.get())) segment_.facts().member(owner, found, value);
+  if (same_constant(value, again.get())) segment_.guards().member(owner, found, value);
 }
 
 // Lifts an older tensor to a constant of the program, which guards its sizes, dtype, ...
@@ -283,7 +283,7 @@ void ReadLog::meet_unknown(PyObject* object) {
   if (const ObjectRecord* const known = provenance_.record_of(object);
       known != nullptr && (known->known || known->made))
     return;
-  if (provenance_.is_young(object)) return;
+  if (provenance_.is_new(object)) return;
   const CressetActivation* const innermost = cresset_eval_current();
   if (innermost != nullptr && is_of_torch(innermost->code)) return;
   provenance_.add_changed_unseen(object);
@@ -291,7 +291,7 @@ void ReadLog::meet_unknown(PyObject* object) {
   // Finalizers are not part of the program.
   for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
     if (a->entered_from_c && a->function != nullptr && !provenance_.existed(a->function) &&
-        !provenance_.is_young(a->function))
+        !provenance_.is_new(a->function))
       return;
   segment_.refuse(BreakKind::UnguardedState, std::string("reads a ") + Py_TYPE(object)->tp_name +
                                                  " that was there before, found in a way that is not known");
@@ -322,16 +322,16 @@ void ReadLog::meet(PyObject* object) {
   if (PyType_Check(object)) learn_class((PyTypeObject*)object);
   if (PyMethod_Check(object)) learn_function(object);
   // The items of a named tuple are read by name without a hook. Tuples of the call are excluded.
-  if (PyTuple_Check(object) && !PyTuple_CheckExact(object) && !provenance_.is_young(object))
+  if (PyTuple_Check(object) && !PyTuple_CheckExact(object) && !provenance_.is_new(object))
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) learn(PyTuple_GET_ITEM(object, i));
   if (is_heap_type(Py_TYPE(object))) {
-    segment_.facts().classes().instance(object);
+    segment_.guards().classes().instance(object);
     learn((PyObject*)Py_TYPE(object));
   }
   for (const PyRef& inner : behind(object)) {
     learn(inner.get());
     if (PyTuple_Check(inner.get()) || PyDict_Check(inner.get())) read_whole(inner.get());  // of a partial function
-    if (PyType_Check(inner.get())) segment_.facts().classes().makes_instances((PyTypeObject*)inner.get());
+    if (PyType_Check(inner.get())) segment_.guards().classes().makes_instances((PyTypeObject*)inner.get());
   }
 }
 
@@ -349,7 +349,7 @@ void ReadLog::ignore(PyObject* dict_or_class, const char* key) {
   ignored_.insert({dict_or_class, name});
   mark_read(dict_or_class, name);
   if (segment_.has_begun() && PyType_Check(dict_or_class))
-    segment_.facts().classes().elsewhere((PyTypeObject*)dict_or_class, name);
+    segment_.guards().classes().elsewhere((PyTypeObject*)dict_or_class, name);
 }
 
 void ReadLog::learn_function(PyObject* function) {
@@ -403,7 +403,7 @@ static bool is_python_descriptor(PyObject* object) {
 
 // Includes the methods that C code calls without a hook.
 void ReadLog::learn_class(PyTypeObject* type) {
-  if (is_class_of_numbers(type) || segment_.facts().classes().type(type) == nullptr) return;
+  if (is_class_of_numbers(type) || segment_.guards().classes().type(type) == nullptr) return;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
     if (!is_heap_type(base) || !first((PyObject*)base, Py_NotImplemented)) continue;
@@ -422,12 +422,12 @@ void ReadLog::read_class(PyTypeObject* type, PyObject* name) {
   recent = {type, name};
   if (!first((PyObject*)type, name) || is_class_of_numbers(type)) return;
   if (!PyUnicode_CHECK_INTERNED(name)) provenance_.keep(PyRef::borrow(name));
-  segment_.facts().classes().name(type, name);
+  segment_.guards().classes().name(type, name);
 }
 
 // Guards the class of an object of the call, if the class is older and was reached without a hook.
 void ReadLog::learn_old_class(PyTypeObject* type) {
-  if (is_heap_type(type) && !provenance_.existed((PyObject*)type) && !provenance_.is_young((PyObject*)type))
+  if (is_heap_type(type) && !provenance_.existed((PyObject*)type) && !provenance_.is_new((PyObject*)type))
     learn((PyObject*)type);
 }
 
@@ -435,7 +435,7 @@ void ReadLog::read_weakref(PyObject* reference, PyObject* result) {
   if (!provenance_.existed(reference) || provenance_.argument_path(reference) != nullptr)
     return;  // among the arguments it is a part of them
   if (first(reference, Py_None))
-    segment_.facts().member(reference, Py_None, checked(PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(reference))).get());
+    segment_.guards().member(reference, Py_None, checked(PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(reference))).get());
   learn(result);
 }
 
@@ -459,21 +459,21 @@ void ReadLog::note_keys(const CCall& what, const CressetCall& call) {
 void ReadLog::note_is(PyObject* left, PyObject* right) {
   identities_.note_is_of_values(left, right);
   if (left == right) {  // or by the identity guard of another argument
-    if (provenance_.argument_path(left) != nullptr && has_read(left, Py_Ellipsis)) segment_.facts().same_object(left);
+    if (provenance_.argument_path(left) != nullptr && has_read(left, Py_Ellipsis)) segment_.guards().same_object(left);
     return;
   }
-  if (provenance_.is_argument(left) && provenance_.is_argument(right)) return segment_.facts().all_different();
+  if (provenance_.is_argument(left) && provenance_.is_argument(right)) return segment_.guards().all_different();
   for (auto [one, other] : {std::pair(left, right), std::pair(right, left)})
     if (provenance_.is_argument(one) && Py_TYPE(one) == Py_TYPE(other) && provenance_.existed(other) &&
         !is_constant_value(other))
-      segment_.facts().stranger(one, checked(PyTuple_Pack(1, other)).get(), StateFacts::HeldBy::Identity);
+      segment_.guards().stranger(one, checked(PyTuple_Pack(1, other)).get(), StateGuards::HeldBy::Identity);
 }
 
 void ReadLog::read_cell(PyObject* cell, PyObject* value) {
   subgraphs_.touch(cell);
   if (!provenance_.existed(cell) || (!provenance_.is_whole(cell) && refuse_generator(value, cell))) return;
   learn(value);
-  if (provenance_.mark_whole(cell)) segment_.facts().cell(cell, value);
+  if (provenance_.mark_whole(cell)) segment_.guards().cell(cell, value);
 }
 
 void ReadLog::begin() {
@@ -483,7 +483,7 @@ void ReadLog::begin() {
   ignored_.each([&](const AddressPair& ignored, auto) {
     mark_read((PyObject*)ignored.a, (PyObject*)ignored.b);
     if (PyType_Check((PyObject*)ignored.a))
-      segment_.facts().classes().elsewhere((PyTypeObject*)ignored.a, (PyObject*)ignored.b);
+      segment_.guards().classes().elsewhere((PyTypeObject*)ignored.a, (PyObject*)ignored.b);
   });
 }
 

@@ -1,14 +1,14 @@
 #include "frontend/session/session.h"
 
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/trace_rules/special_cases.h"
 #include "frontend/values/symbols.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
-void Session::begin(StateFacts& facts, bridge::Capture& capture) {
-  segment_.begin(facts, capture);
+void Session::begin(StateGuards& guards, bridge::Capture& capture) {
+  segment_.begin(guards, capture);
   begin_own_nodes();
   provenance_.begin();
   addresses_.begin();
@@ -18,7 +18,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   operation_.begin();
   symbols_placed_ = false;
   forget_arguments();
-  if (hooks_ != nullptr) hooks_->tells_all = 0, hooks_->told = next_piece();
+  if (hooks_ != nullptr) hooks_->tells_all = 0, hooks_->reported = next_segment();
 }
 
 void Session::note_looks() {

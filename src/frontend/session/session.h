@@ -32,7 +32,7 @@ namespace cresset::frontend {
 
 class Session {
  public:
-  explicit Session(PieceMaker& maker) : maker_(maker) {}
+  explicit Session(SegmentMaker& maker) : maker_(maker) {}
   Session(const Session&) = delete;  // the parts refer to each other
 
   static Session* current();  // of this thread's evaluation; nullptr without evaluation
@@ -54,10 +54,10 @@ class Session {
   const OpenSegment& segment() const { return segment_; }
   CallClassifier& classifier() { return classifier_; }
   CurrentOperation& operation() { return operation_; }
-  PieceMaker& maker() { return maker_; }
+  SegmentMaker& maker() { return maker_; }
 
   // Starts a new segment without known objects, reads and writes.
-  void begin(StateFacts& facts, bridge::Capture& capture);
+  void begin(StateGuards& guards, bridge::Capture& capture);
   // Records in the state inputs whether the segment inspected them.
   void note_looks();
   // Calls the function and evaluates every frame. Returns nullptr with an exception set when the call raised.
@@ -65,13 +65,13 @@ class Session {
   // Resumes frames in the same way.
   PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception);
   // Executes the autograd graph for the capture. Its C++ code calls the program without the GIL; frames are evaluated.
-  void run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen);
+  void run_subgraph(PyObject* roots, const std::function<void()>& run, AutogradTraceRun& seen);
   // Visits the held objects; releases them when nothing more is captured.
   int visit_held(visitproc visit, void* arg) const;
   void let_go();
   // Whether the call created the object, while a segment is open.
   bool is_own(PyObject* object) const {
-    return segment_.is_open() && !provenance_.existed(object) && provenance_.is_young(object);
+    return segment_.is_open() && !provenance_.existed(object) && provenance_.is_new(object);
   }
   void remove_symbols_of_frames();  // replaces symbols by numbers in all evaluated frames
   // While the segment is open, symbols are stored in older containers and objects.
@@ -99,7 +99,7 @@ class Session {
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   std::optional<CressetAction> operate_on_arrays(CressetActivation* activation, const CressetOperator& op,
                                                  PyObject** result);
-  CressetAction look_at_text(CressetActivation* activation, const CressetOperator& op, PyObject** result);
+  CressetAction look_at_string(CressetActivation* activation, const CressetOperator& op, PyObject** result);
 
   // ---- Calls
 
@@ -124,13 +124,13 @@ class Session {
   // ---- Numbers and strings
 
   CressetAction make_number(CressetActivation* activation, const CressetCall& call, PyObject** result);
-  CressetAction call_method_of_text(CressetActivation* activation, const CressetCall& call, PyObject** result);
-  bool looks_at_text_of_float(const CressetCall& call) const;
-  bool look_at_texts(CressetActivation* activation, CressetCall& call);
+  CressetAction call_method_of_string(CressetActivation* activation, const CressetCall& call, PyObject** result);
+  bool looks_at_string_of_float(const CressetCall& call) const;
+  bool look_at_strings(CressetActivation* activation, CressetCall& call);
 
-  static uint64_t next_piece();
+  static uint64_t next_segment();
 
-  PieceMaker& maker_;
+  SegmentMaker& maker_;
   OpenSegment segment_;
   Provenance provenance_;
   Subgraphs subgraphs_{segment_, provenance_};

@@ -33,7 +33,7 @@ static PyRef constant_tensor(const CressetCall& call) {
 std::optional<CressetAction> Session::call_of_arrays(CressetActivation* activation, const CCall& what,
                                                      const CressetCall& call, PyObject** result) {
   if (subgraphs_.is_inside()) return {};
-  const KnownArrays::Varies varies = what_varies(provenance_, addresses_);
+  const ConstantArrays::Varies varies = what_varies(provenance_, addresses_);
   const auto done = [&](PyRef value) -> CressetAction {
     operation_.in_progress().end();
     if (!value) return CRESSET_FAIL;
@@ -57,8 +57,8 @@ std::optional<CressetAction> Session::call_of_arrays(CressetActivation* activati
     if (!value || provenance_.arrays().add(value.get())) return done(std::move(value));
     return end_here();  // it repeats the call
   }
-  const bool looks_inside = what.effect == CEffect::Pure || KnownArrays::is_operator(call.callable);
-  if ((looks_inside && provenance_.arrays().knows_any(call)) || provenance_.arrays().makes_text(call))
+  const bool looks_inside = what.effect == CEffect::Pure || ConstantArrays::is_operator(call.callable);
+  if ((looks_inside && provenance_.arrays().knows_any(call)) || provenance_.arrays().makes_string(call))
     return end_here();
   return {};
 }
@@ -70,11 +70,11 @@ std::optional<CressetAction> Session::operate_on_arrays(CressetActivation* activ
     return {};
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
   if (!kind) return CRESSET_RUN;
-  const KnownArrays::Varies varies = what_varies(provenance_, addresses_);
+  const ConstantArrays::Varies varies = what_varies(provenance_, addresses_);
   const bool is_index =
       op.kind == CRESSET_OP_SUBSCRIPT && is_exact_tensor(op.operands[0]);  // torch converts it to a tensor
-  const bool makes_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);
-  const bool is_same = !makes_text && provenance_.arrays().is_same(op.operands[0], varies) &&
+  const bool makes_string = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);
+  const bool is_same = !makes_string && provenance_.arrays().is_same(op.operands[0], varies) &&
                        (!of_both || provenance_.arrays().is_same(op.operands[1], varies));
   if (!is_same) return operate_natively(activation, op, *kind, /*foreign=*/!is_index, result);
   CressetOperator plain = op;

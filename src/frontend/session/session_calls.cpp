@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "bridge/decompositions/vmap_rules.h"
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/of_type.h"
@@ -35,7 +36,6 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/value_objects.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -74,7 +74,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   PyObject* wrapped = cresset_eval_wrapped(call.callable);
   if (wrapped != nullptr && provenance_.existed(call.callable)) reads_.learn_function(wrapped);
   PyObject* callee = wrapped != nullptr ? wrapped : call.callable;
-  const bool by_autograd = !subgraphs_.is_inside() && brings_function_left_to_autograd(callee, call);
+  const bool by_autograd = !subgraphs_.is_inside() && calls_eager_autograd_function(callee, call);
   const bool by_tracer = is_tracer(callee, call);
   const CallMode mode = by_autograd || by_tracer ? CallMode::Disabled : call_mode(callee);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
@@ -85,9 +85,10 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   }
   if (mode == CallMode::Disabled) {
     segment_.capture().set_location();
-    end_before_native_call(segment_.capture(), by_tracer     ? BreakReason(BreakKind::OtherTracer, kTraces)
-                                               : by_autograd ? BreakReason(BreakKind::AutogradFeature, kLeftToAutograd)
-                                                             : why_disabled(callee));
+    end_before_native_call(segment_.capture(), by_tracer ? BreakReason(BreakKind::OtherTracer, kTraces)
+                                               : by_autograd
+                                                   ? BreakReason(BreakKind::AutogradFeature, kEagerAutogradCall)
+                                                   : why_disabled(callee));
   }
   return CRESSET_NATIVE;
 }
@@ -100,9 +101,9 @@ static bool uses_up(const CCall& what, const CressetCall& call) {
 }
 
 // list.append and similar methods do not inspect a closed list.
-static bool only_adds_to_grown(const CressetCall& call) {
+static bool only_adds_to_growing(const CressetCall& call) {
   const CCall what = classify_call(call.callable, call.args, call.nargs);
-  return what.effect == CEffect::Writes && what.self != nullptr && has_grown(what.self);
+  return what.effect == CEffect::Writes && what.self != nullptr && is_growing_container(what.self);
 }
 
 // A call of a generator function runs no code of it yet.
@@ -161,7 +162,7 @@ struct Session::CallQuestions {
 
   // Most calls: nothing is closed, and the arguments are plain, or containers which the callee hands on.
   bool takes_plain_arguments(const CressetCall& call) const {
-    if (session.provenance().any_opaque() || any_grown()) return false;
+    if (session.provenance().any_opaque() || any_growing()) return false;
     bool holders = false;
     const auto is_value = [&](PyObject* o) {
       if (PyDict_CheckExact(o) || PyList_CheckExact(o)) return holders = true;
@@ -171,19 +172,20 @@ struct Session::CallQuestions {
     };
     if (!all_among(call.args, call.args + cresset_count_arguments(&call), is_value)) return false;
     if (is_method_wrapper(call.callable) || special_call(call.callable) != kOrdinaryCall) return false;
-    return (!holders || hands_items_on(call.callable)) && !is_c_method_of_closed(call.callable);
+    return (!holders || hands_items_on(call.callable)) && !is_c_method_of_uninspected(call.callable);
   }
 
-  bool is_c_method_of_closed(PyObject* callable) const {
+  bool is_c_method_of_uninspected(PyObject* callable) const {
     PyObject* const self = is_c_function(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
-    return self != nullptr && !PyModule_Check(self) && session.provenance().is_closed_to_facts(self);
+    return self != nullptr && !PyModule_Check(self) && session.provenance().is_uninspected_by_guards(self);
   }
 
-  bool is_method_of_closed(PyObject* callable) const {
-    if (is_c_function(callable)) return is_c_method_of_closed(callable);
+  bool is_method_of_uninspected(PyObject* callable) const {
+    if (is_c_function(callable)) return is_c_method_of_uninspected(callable);
     if (PyMethod_Check(callable) && !PyFunction_Check(PyMethod_GET_FUNCTION(callable)))
-      return session.provenance().is_closed_to_facts(PyMethod_GET_SELF(callable));
-    return is_method_wrapper(callable) && session.provenance().is_closed_to_facts(take_apart_wrapper(callable).self);
+      return session.provenance().is_uninspected_by_guards(PyMethod_GET_SELF(callable));
+    return is_method_wrapper(callable) &&
+           session.provenance().is_uninspected_by_guards(decompose_wrapper(callable).self);
   }
 
   bool looks_inside(const CressetCall& call) const {
@@ -197,11 +199,12 @@ struct Session::CallQuestions {
     if (looks_up(call.callable))
       return any([&](PyObject* o) { return session.provenance().existed(o) && !is_plain_tensor(o); });
     if (takes_plain_arguments(call)) return false;
-    if (any_grown() && only_adds_to_grown(call)) return false;
-    if (is_method_of_closed(call.callable)) return true;
+    if (any_growing() && only_adds_to_growing(call)) return false;
+    if (is_method_of_uninspected(call.callable)) return true;
     if (PyType_Check(call.callable) && makes_foreign((PyTypeObject*)call.callable)) return true;
-    if (enters_inference_apart(call.callable) || session.provenance().is_closed_to_facts(call.callable)) return true;
-    if (any([&](PyObject* o) { return looks_up(o) || session.provenance().is_closed_to_facts(o); })) return true;
+    if (enters_inference_apart(call.callable) || session.provenance().is_uninspected_by_guards(call.callable))
+      return true;
+    if (any([&](PyObject* o) { return looks_up(o) || session.provenance().is_uninspected_by_guards(o); })) return true;
     return !hands_items_on(call.callable) && any([&](PyObject* o) { return session.provenance().holds_foreign(o); });
   }
 };
@@ -210,7 +213,7 @@ struct Session::CallQuestions {
 void Session::note_classes(const CressetCall& call) {
   const auto note = [&](PyObject* object) {
     if (PyType_Check(object) && provenance_.existed(object))
-      segment_.facts().classes().makes_instances((PyTypeObject*)object);
+      segment_.guards().classes().makes_instances((PyTypeObject*)object);
   };
   note(call.callable);
   if (call.evaluated) return;
@@ -277,18 +280,19 @@ CressetAction Session::call_whole(CressetActivation* activation, const CressetCa
   operation_.start(activation, Operation::Kind::Call, 0);
   operation_.in_progress().call = call;
   segment_.capture().set_location();
-  return end_before_native_call(segment_.capture(), {BreakKind::UntraceableFunction, kLeftWhole}), CRESSET_NATIVE;
+  return end_before_native_call(segment_.capture(), {BreakKind::UntraceableFunction, kOpaqueCall}), CRESSET_NATIVE;
 }
 
 // The effect of a C function with these arguments.
 CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
-  CCall what = CallQuestions{*this}.looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside}
+  CCall what = CallQuestions{*this}.looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Untraceable}
                                                                                : classifier_.classify(call);
-  if (what.effect == CEffect::Pure && (switches_tracer(what.name, call) || is_of_stand_ins(call)))
-    what.effect = CEffect::Outside;
+  if (what.effect == CEffect::Pure && (switches_tracer(what.name, call) || is_of_tracer_proxies(call)))
+    what.effect = CEffect::Untraceable;
   const bool of_new =
       what.self != nullptr && !provenance_.existed(what.self) && std::string_view(what.name) == "__setstate__";
-  if (what.effect == CEffect::Outside && (of_new || stays_within(activation, what, call))) what.effect = CEffect::Pure;
+  if (what.effect == CEffect::Untraceable && (of_new || stays_within(activation, what, call)))
+    what.effect = CEffect::Pure;
   return what;
 }
 
@@ -304,16 +308,17 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
   if (given.nargs > 0 && takes_rows(given.callable)) note_rows(given.args[0]);
   operation_.start(activation, Operation::Kind::Call, 0);
   operation_.in_progress().call = given;
-  if (!subgraphs_.is_inside() && !provenance_.any_opaque() && !any_grown() && !operation_.in_progress().in_transform)
+  if (!subgraphs_.is_inside() && !provenance_.any_opaque() && !any_growing() && !operation_.in_progress().in_transform)
     if (CCall what; is_plain_operator(given, &what))
       return lives_.forget_dying(), before_known_call(activation, what, given, result);
   CressetCall call = given;
   const bool names = names_attribute(call);  // an attribute name is inspected first
   CCall what = names ? CCall{} : effect_of(*activation, call);
-  if (names || (what.effect != CEffect::Outside && any_texts())) {
-    if (looks_at_text_of_float(call))
-      return segment_.capture().flush({BreakKind::SymbolicNumber, "a look at the text of a float"}), CRESSET_RUN;
-    if (look_at_texts(activation, call) || names) what = effect_of(*activation, call);
+  if (names || (what.effect != CEffect::Untraceable && any_symbolic_strings())) {
+    if (looks_at_string_of_float(call))
+      return segment_.capture().flush({BreakKind::SymbolicNumber, "a symbolic string with a float is inspected"}),
+             CRESSET_RUN;
+    if (look_at_strings(activation, call) || names) what = effect_of(*activation, call);
   }
   if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
     if (provenance_.existed(what.self)) writes_.use_context_variable(what.self, std::string_view(what.name) != "get");
@@ -339,16 +344,17 @@ static bool orders_symbols(const CCall& what, const CressetCall& call) {
 }
 
 // Whether C code would specialize a number which has had too many values.
-static bool pins_any(Session& session, const CressetActivation& activation, const CressetCall& call, bool is_operator) {
+static bool specializes_any(Session& session, const CressetActivation& activation, const CressetCall& call,
+                            bool is_operator) {
   if (!is_operator && !is_c_function(call.callable)) return false;
-  std::vector<PyRef> unpinned = unpinned_among(call);
-  if (unpinned.empty() || !session.operation().may_end_at_pin()) return false;
-  session.operation().in_progress().unpinned = std::move(unpinned);
+  std::vector<PyRef> unspecialized = unspecialized_among(call);
+  if (unspecialized.empty() || !session.operation().may_break_at_specialization()) return false;
+  session.operation().in_progress().unspecialized = std::move(unspecialized);
   session.operation().in_progress().of_operator = is_operator;
-  static PyObject* const set_item = module_attribute(python_names::kEquivalents, "set_item");  // replaces a statement
+  static PyObject* const set_item = module_attribute(python_names::kPolyfills, "set_item");  // replaces a statement
   const bool for_caller = activation.function == set_item && activation.caller != nullptr;
   const CressetActivation& asks = for_caller ? *activation.caller : activation;
-  return is_operator ? pins_too_often(asks, call) : pins_too_often(asks);
+  return is_operator ? specializes_too_often(asks, call) : specializes_too_often(asks);
 }
 
 // The owner of the attribute which a call reads or sets, and the position of the attribute's name.
@@ -384,13 +390,13 @@ struct Session::KnownCallRules {
   }
 
   Action numpy_arrays() const {
-    if (what.effect != CEffect::Outside && !session.provenance().arrays().any()) return {};
+    if (what.effect != CEffect::Untraceable && !session.provenance().arrays().any()) return {};
     return session.call_of_arrays(activation, what, call, result);
   }
 
   // What the call does whatever follows: subgraphs, attributes, batching.
   Action notes() const {
-    if (session.subgraphs().is_inside()) session.subgraphs().no_call_in_part(what, call);
+    if (session.subgraphs().is_inside()) session.subgraphs().no_call_in_subgraph(what, call);
     if (what.effect == CEffect::SetsAttribute) session.writes().will_set_attribute(what, call);
     if (!session.batching_ && begins_batching(what.name))
       session.batching_ = std::make_shared<bridge::SymbolicBatching>();
@@ -413,25 +419,25 @@ struct Session::KnownCallRules {
   // A function of torch: lists of sizes, tensors, numbers.
   Action torch_function() const {
     if (!is_pure()) return {};
-    if (reads_memory_of_outsider(what)) return flush(BreakKind::MemoryAccess, "the memory of a tensor is asked for");
+    if (reads_foreign_memory(what)) return flush(BreakKind::MemoryAccess, "the memory of a tensor is asked for");
     const Py_ssize_t named = cresset_count_named(&call);
     for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
       is_tensor(call.args[i]) ? session.reads().hold_metadata(call.args[i]) : session.reads().read_deep(call.args[i]);
-    if (pins_any(session, *activation, call, /*is_operator=*/true))
+    if (specializes_any(session, *activation, call, /*is_operator=*/true))
       return flush(BreakKind::SymbolicNumber, text_of(call));
     return session.operation().in_progress().uses_up = uses_up(what, call), CRESSET_RUN;
   }
 
   Action graph_break() const {
-    const bool outside = what.effect == CEffect::Outside;
+    const bool untraceable = what.effect == CEffect::Untraceable;
     const bool ends = [&] {
-      if (outside || pins_any(session, *activation, call, /*is_operator=*/false)) return true;
-      return what.self != nullptr && session.provenance().existed(what.self) && session.operation().may_end_at_pin() &&
-             orders_symbols(what, call);
+      if (untraceable || specializes_any(session, *activation, call, /*is_operator=*/false)) return true;
+      return what.self != nullptr && session.provenance().existed(what.self) &&
+             session.operation().may_break_at_specialization() && orders_symbols(what, call);
     }();
     if (!ends) return {};
-    const bool runs_frame = any_among(call.args, call.args + call.nargs, is_outsider);
-    flush(outside ? BreakKind::UntraceableFunction : BreakKind::SymbolicNumber, text_of(call));
+    const bool runs_frame = any_among(call.args, call.args + call.nargs, is_external_generator);
+    flush(untraceable ? BreakKind::UntraceableFunction : BreakKind::SymbolicNumber, text_of(call));
     return runs_frame ? CRESSET_NATIVE : CRESSET_RUN;
   }
 
@@ -526,23 +532,24 @@ void Session::hands_methods_on(const CressetCall& call) {
 }
 
 // An operator that ended the segment is recorded too: the next capture ends before it specializes the numbers.
-static void note_pins(Session& session, const CressetActivation& activation, const CressetCall& call, PyObject* result,
-                      const std::vector<PyRef>& unpinned, bool of_operator) {
+static void note_specializations(Session& session, const CressetActivation& activation, const CressetCall& call,
+                                 PyObject* result, const std::vector<PyRef>& unspecialized, bool of_operator) {
   if (!is_plain_result(result)) return;
-  for (const PyRef& number : unpinned)
-    if (of_operator && (!session.segment().is_open() || !is_unpinned(number.get())))
-      note_pin(activation, call, number.get());
-    else if (!of_operator && session.segment().is_open() && !is_unpinned(number.get()))
-      note_pin(activation, number.get());
+  for (const PyRef& number : unspecialized)
+    if (of_operator && (!session.segment().is_open() || !is_unspecialized(number.get())))
+      note_specialization(activation, call, number.get());
+    else if (!of_operator && session.segment().is_open() && !is_unspecialized(number.get()))
+      note_specialization(activation, number.get());
 }
 
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
                          PyObject* exception) {
   if (*result != nullptr && classifier_.is_plain_question(call)) return;
   const bool of_operator = operation_.in_progress().of_operator;
-  const std::vector<PyRef> unpinned = std::exchange(operation_.in_progress().unpinned, {});
+  const std::vector<PyRef> unspecialized = std::exchange(operation_.in_progress().unspecialized, {});
   operation_.in_progress().end();
-  if (*result != nullptr && !unpinned.empty()) note_pins(*this, *activation, call, *result, unpinned, of_operator);
+  if (*result != nullptr && !unspecialized.empty())
+    note_specializations(*this, *activation, call, *result, unspecialized, of_operator);
   if (exception != nullptr)
     if (PyRef given = done_with_plain_numbers(call, classifier_.classify(call).effect, exception))
       *result = given.release(), exception = nullptr;
@@ -564,11 +571,11 @@ void Session::note_call(const CressetActivation& activation, const CressetCall& 
   const std::string_view name = what.name;
   operation_.change_tangent_levels(changes_level(name));
   if (asks_abstract_class(call) && provenance_.existed(call.args[0]))
-    segment_.facts().classes().abstract((PyTypeObject*)call.args[0]);
+    segment_.guards().classes().abstract((PyTypeObject*)call.args[0]);
   if (is_weakref(call.callable)) reads_.read_weakref(call.callable, result);
   if (addresses_.note_address(activation, call, result)) hooks_->tells_all = 1;
   if (what.self != nullptr && name == "__call__" && is_weakref(what.self)) reads_.read_weakref(what.self, result);
-  if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
+  if (what.effect == CEffect::Pure || what.effect == CEffect::Untraceable) return;
   if (what.effect == CEffect::GetsAttribute) {
     const auto [owner, at] = attribute_of(what, call);
     if (at < static_cast<size_t>(call.nargs)) attributes_.read_attribute(owner, call.args[at], result);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bridge/symbolic/number_formatting.h"
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/kept_for_good.h"
@@ -26,7 +27,6 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/tensor_indices.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -34,7 +34,7 @@ namespace cresset::frontend {
 int Session::truth(CressetActivation* activation, PyObject* value) {
   if (PyDict_Check(value)) return reads_.read_whole(value), CRESSET_TRUTH_RUN;  // a dict subclass: whether it is empty
   reads_.read_whole(value);
-  if (provenance_.is_closed_to_facts(value))
+  if (provenance_.is_uninspected_by_guards(value))
     segment_.refuse(BreakKind::UnguardedState, std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
   const bool number = is_symbolic_number(value);
   if (!number && operators_call_python()) return CRESSET_TRUTH_RUN;
@@ -74,8 +74,8 @@ PyRef at_symbol(PyObject* tensor, PyObject* given, PyObject* value) {
   const PyRef numbered = inside_transform() ? PyRef::borrow(given) : with_numbers_of_data(given);
   PyObject* const key = numbered.get();
   if (key == given && !holds_symbol(key) && (value == nullptr || !is_put(key, value))) return {};
-  static PyObject* const get = module_attribute(python_names::kCapturePatches, "get_item");
-  static PyObject* const set = module_attribute(python_names::kCapturePatches, "set_item");
+  static PyObject* const get = module_attribute(python_names::kSubstitutes, "get_item");
+  static PyObject* const set = module_attribute(python_names::kSubstitutes, "set_item");
   const NotEvaluated own_business;
   PyRef done = PyRef::steal(PyObject_CallFunctionObjArgs(value != nullptr ? set : get, tensor, key, value, nullptr));
   return done.get() == Py_NotImplemented ? PyRef() : done;
@@ -104,16 +104,16 @@ class PlainOperands {
 CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   const bool takes_item = op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER;
   if (takes_item && PyGen_CheckExact(op.operands[0])) {
-    static PyObject* const instead = module_attribute(python_names::kEquivalents, "next_of_outsider");
+    static PyObject* const instead = module_attribute(python_names::kPolyfills, "next_of_external_generator");
     if (op.kind == CRESSET_OP_ITER || !provenance_.is_opaque(op.operands[0])) return CRESSET_RUN;
     return reads_.learn(instead), *result = instead, CRESSET_INSTEAD;
   }
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
-  if (!kind || !is_left_whole(*activation, nullptr)) return operate(activation, op, result);
+  if (!kind || !is_opaque_call(*activation, nullptr)) return operate(activation, op, result);
   operation_.start(activation, *kind, op.operation);
   std::copy_n(op.operands, 2, operation_.in_progress().operands);
   segment_.capture().set_location();
-  segment_.capture().flush({BreakKind::UntraceableFunction, kLeftWhole});
+  segment_.capture().flush({BreakKind::UntraceableFunction, kOpaqueCall});
   const PlainOperands plain(op, operation_.in_progress());  // the segment of these numbers has ended
   PyRef value = perform(operation_.in_progress().kept());
   operation_.in_progress().end();
@@ -127,11 +127,11 @@ static bool stores_by_any(Session& session, const CressetActivation& activation,
   if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_Check(write.owner)) return false;
   static PyObject* const ordered = module_attribute("collections", "OrderedDict");  // of hooks, with weak references
   if (Py_IS_TYPE(write.owner, (PyTypeObject*)ordered)) return false;
-  if (!is_unpinned(write.key) || !session.operation().may_end_at_pin() ||
+  if (!is_unspecialized(write.key) || !session.operation().may_break_at_specialization() ||
       !has_item_method_of_c(write.owner, "__setitem__"))
     return false;
-  if (pins_too_often(activation)) return true;
-  return note_pin(activation, write.key), false;
+  if (specializes_too_often(activation)) return true;
+  return note_specialization(activation, write.key), false;
 }
 
 // foreign: a graph break is necessary.
@@ -141,7 +141,7 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
   operation_.in_progress().operands[0] = op.operands[0];
   operation_.in_progress().operands[1] = op.operands[1];
   const PyObject* looked_into =
-      op.operands[op.operands[1] != nullptr && provenance_.is_closed_to_facts(op.operands[1]) ? 1 : 0];
+      op.operands[op.operands[1] != nullptr && provenance_.is_uninspected_by_guards(op.operands[1]) ? 1 : 0];
   if (foreign)
     segment_.capture().flush(
         {BreakKind::UnguardedState, std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name});
@@ -150,7 +150,7 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
   PyRef value = kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
   if (!value && PyErr_Occurred() == nullptr) {
     const Operation operation = operation_.in_progress().kept();
-    std::optional<bridge::MakingText> text;
+    std::optional<bridge::MakingString> text;
     if (kind == Operation::Kind::Format) text.emplace();
     const auto plainly = [&] {
       const PlainOperands operands(op, operation_.in_progress());
@@ -184,12 +184,12 @@ static bool are_values(const CressetOperator& op) {
 
 // Whether the evaluator may skip later reports of the same value by this instruction in this segment. Functions of the
 // autograd graph report every object they reach.
-static bool is_told_for_good(Session& session, PyObject* value) {
+static bool is_reported_for_good(Session& session, PyObject* value) {
   return !session.subgraphs().runs_record() && session.segment().is_open() && value != nullptr &&
          !PyGen_CheckExact(value) && !PyCoro_CheckExact(value);
 }
 
-uint64_t Session::next_piece() {
+uint64_t Session::next_segment() {
   static uint64_t last = 0;  // under the GIL
   return ++last;
 }
@@ -219,36 +219,36 @@ struct SessionHooks {
   static int read_name(void* s, CressetActivation* a, CressetNamespace where, PyObject* mapping, PyObject* name,
                        PyObject* value) {
     bool for_good = false;
-    const int told = guarded(s, [&](Session& session) {
+    const int reported = guarded(s, [&](Session& session) {
       PyObject* globals = PyFunction_Check(a->function) ? PyFunction_GET_GLOBALS(a->function) : nullptr;
       if (where == CRESSET_IN_MODULES) return session.attributes().read_module(mapping, name, value);
       if (where == CRESSET_IN_LOCALS || globals == nullptr) return;
       if (where == CRESSET_IN_GLOBALS && keeps_for_good(a->code, name)) return session.reads().learn(value);
       session.reads().read_key(globals, name, where == CRESSET_IN_GLOBALS ? value : nullptr);
       if (where == CRESSET_IN_BUILTINS && PyDict_Check(mapping)) session.reads().read_key(mapping, name, value);
-      for_good = is_told_for_good(session, value);
+      for_good = is_reported_for_good(session, value);
     });
-    return told == 0 && for_good ? CRESSET_READ_TOLD : told;
+    return reported == 0 && for_good ? CRESSET_REPORTED : reported;
   }
   static int read_cell(void* s, CressetActivation*, PyObject* cell, int, PyObject* value) {
     return guarded(s, [&](Session& session) { session.reads().read_cell(cell, value); });
   }
   static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {
     bool as_call = false, by_getattr = false, for_good = false;
-    const int told = guarded(s, [&](Session& session) {
+    const int reported = guarded(s, [&](Session& session) {
       if (read->place == CRESSET_AT_GETSET) adopt(read->value);  // x.shape
       by_getattr = session.attributes().looks_into_opaque(*read);
       if (by_getattr) return;
       session.attributes().read_attribute(*read);
       as_call = asks_for_data(*read);
       for_good = read->place == CRESSET_AT_MODULE && session.provenance().existed(read->owner) &&
-                 is_told_for_good(session, read->value);
+                 is_reported_for_good(session, read->value);
     });
-    if (told == 0 && for_good) return CRESSET_READ_TOLD;
-    return told < 0 ? told : as_call ? CRESSET_READ_AS_CALL : by_getattr ? CRESSET_READ_BY_GETATTR : 0;
+    if (reported == 0 && for_good) return CRESSET_REPORTED;
+    return reported < 0 ? reported : as_call ? CRESSET_READ_AS_CALL : by_getattr ? CRESSET_READ_BY_GETATTR : 0;
   }
   static int read_item(void* s, CressetActivation* a, PyObject* container, PyObject* key, PyObject* value) {
-    const auto told = [&](Session& session) {
+    const auto reported = [&](Session& session) {
       if (session.segment().is_open()) {
         if (!session.writes().did_insert(container, key, value)) session.reads().read_item(container, key, value);
         return;
@@ -257,11 +257,11 @@ struct SessionHooks {
       if (session.operation().was_in_call_at_the_end(a) && is_container(container))
         without_symbols(PyRef::borrow(container));
     };
-    return guarded(s, told, /*always=*/true);
+    return guarded(s, reported, /*always=*/true);
   }
   static int read_contents(void* s, CressetActivation*, PyObject* container) {
     return guarded(s, [&](Session& session) {
-      if (session.provenance().is_closed_to_facts(container))
+      if (session.provenance().is_uninspected_by_guards(container))
         session.segment().refuse(BreakKind::UnguardedState,
                                  std::string("takes the items of a ") + Py_TYPE(container)->tp_name);
       session.reads().read_whole(container);
@@ -296,26 +296,26 @@ struct SessionHooks {
   static int before_write(void* s, CressetActivation* a, const CressetWrite* write) {
     bool done = false, as_call = false;
     if (is_torchs_own(*a, *write)) return 0;
-    const int told = guarded(s, [&](Session& session) {
+    const int reported = guarded(s, [&](Session& session) {
       const bool is_stored = write->kind == CRESSET_WRITE_ITEM && write->value != nullptr;
-      as_call = stores_by_any(session, *a, *write) || (is_stored && is_left_whole(*a, nullptr)) ||
+      as_call = stores_by_any(session, *a, *write) || (is_stored && is_opaque_call(*a, nullptr)) ||
                 session.writes().before_write(*write);
       if (as_call) return;
       if (!is_stored) return;
       done = static_cast<bool>(at_symbol(write->owner, write->key, write->value));
       if (!done && PyErr_Occurred() != nullptr) throw PythonError{};
     });
-    return told < 0 ? told : as_call ? CRESSET_WRITE_AS_CALL : done;
+    return reported < 0 ? reported : as_call ? CRESSET_WRITE_AS_CALL : done;
   }
   static int after_write(void* s, CressetActivation* a, const CressetWrite* write) {
     if (is_torchs_own(*a, *write)) return 0;
-    const auto told = [&](Session& session) {
+    const auto reported = [&](Session& session) {
       if (session.segment().is_open()) return session.writes().after_write(*write);
       // The key's hash or comparison ended the segment: the value, taken before, may still be symbolic.
       if (session.operation().was_in_call_at_the_end(a) && is_container(write->owner))
         without_symbols(PyRef::borrow(write->owner));
     };
-    return guarded(s, told, /*always=*/true);
+    return guarded(s, reported, /*always=*/true);
   }
   static CressetAction before_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result) {
     CressetAction action = CRESSET_RUN;
@@ -337,7 +337,9 @@ struct SessionHooks {
         /*always=*/true);
   }
   static int same(void* s, CressetActivation*, PyObject* left, PyObject* right) {
-    const auto may_be = [](PyObject* object) { return is_symint(object) || is_symbool(object) || is_text(object); };
+    const auto may_be = [](PyObject* object) {
+      return is_symint(object) || is_symbool(object) || is_symbolic_string(object);
+    };
     if (left == right || (!may_be(left) && !may_be(right))) return CRESSET_TRUTH_RUN;
     int answer = CRESSET_TRUTH_RUN;
     const int done = guarded(s, [&](Session& session) { answer = session.same(left, right); });
@@ -373,7 +375,7 @@ struct SessionHooks {
   }
   // int(x), x[i] and similar operations accept only plain numbers from __int__ and __index__.
   static PyObject* return_to_c(void*, CressetActivation* activation, PyObject* value) {
-    if (is_text(value)) return PyObject_Str(value);  // repr(x) and similar functions accept only a str
+    if (is_symbolic_string(value)) return PyObject_Str(value);  // repr(x) and similar functions accept only a str
     if (!is_symbolic_number(value)) return Py_NewRef(value);
     const auto truth = [&]() -> PyObject* {
       const int answer = PyObject_IsTrue(value);
@@ -395,7 +397,7 @@ struct SessionHooks {
     return guarded(s, enter, /*always=*/true) < 0 ? CRESSET_FAIL : action;
   }
   static void unseen(void* s) {
-    const SetAside pending;
+    const SavedError pending;
     static_cast<Session*>(s)->frames().unseen();
   }
 };
@@ -403,7 +405,7 @@ struct SessionHooks {
 PyRef Session::call(PyObject* function, PyObject* args, PyObject* kwargs) {
   reads_.learn_function(function);
   if (PyMethod_Check(function)) {
-    segment_.facts().name(PyMethod_GET_SELF(function), "self");
+    segment_.guards().name(PyMethod_GET_SELF(function), "self");
   }
   return watched([&] { return PyRef::steal(cresset_eval_call(function, args, kwargs)); });
 }
@@ -425,7 +427,7 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   CressetEvalHooks* const hooks_around = std::exchange(hooks_, &hooks);
   hooks.session = this;
   hooks.tells_all = !addresses_.any_addresses() ? 0 : 1;
-  hooks.told = next_piece();
+  hooks.reported = next_segment();
   hooks.read_name = &SessionHooks::read_name;
   hooks.read_cell = &SessionHooks::read_cell;
   hooks.read_attribute = &SessionHooks::read_attribute;

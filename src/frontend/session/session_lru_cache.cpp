@@ -141,7 +141,7 @@ PyMethodDef functions[] = {
     {"size_now", size_now, METH_O,
      "What a size is in this call, which no later one is held to. None: only data can tell."},
     {"cached_did_more", note_did_more, METH_O,
-     "Its code did more than compute: soon its cache is asked between two pieces."},
+     "Its code did more than compute: soon its cache is asked between two graph segments."},
     {"cached_may_give", may_give, METH_VARARGS, "Whether a cached function may give what its code has given."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -67,8 +67,8 @@ PyObject* about_layout(PyObject* callable) {
     return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), name)).release();
   };
   static PyObject *const is_contiguous = method("is_contiguous"), *const stride = method("stride");
-  static PyObject *const decide_contiguous = module_attribute(python_names::kCapturePatches, "is_contiguous"),
-                         *const exact_stride = module_attribute(python_names::kCapturePatches, "stride");
+  static PyObject *const decide_contiguous = module_attribute(python_names::kSubstitutes, "is_contiguous"),
+                         *const exact_stride = module_attribute(python_names::kSubstitutes, "stride");
   if (callable == is_contiguous) return decide_contiguous;
   return callable == stride ? exact_stride : nullptr;
 }
@@ -84,7 +84,7 @@ PyRef about_sizes(const CressetCall& call) {
   static PyObject* const numel = [] {
     return checked(PyObject_GetAttrString(module_attribute("torch", "Size"), "numel")).release();
   }();
-  static PyObject* const product = module_attribute(python_names::kCapturePatches, "product");
+  static PyObject* const product = module_attribute(python_names::kSubstitutes, "product");
   if (call.callable == numel && call.nargs == 1 && call.kwnames == nullptr)
     return PyRef::steal(PyObject_CallOneArg(product, call.args[0]));
   if (call.callable != len || call.nargs != 1 || call.kwnames != nullptr || !is_traced(call.args[0])) return {};
@@ -174,12 +174,14 @@ PyRef numpy_of_numbers(const CressetCall& call) {
 
 // `n is 1` with a symbolic operand: CPython has a single object for each small int.
 int Session::same(PyObject* left, PyObject* right) {
-  if (is_text(left) || is_text(right)) {
-    const auto may_be_it = [](PyObject* object) { return is_text(object) || PyUnicode_CheckExact(object); };
-    const auto is_made = [](PyObject* object) { return is_text(object) && operation_of_text(object) != nullptr; };
+  if (is_symbolic_string(left) || is_symbolic_string(right)) {
+    const auto may_be_it = [](PyObject* object) { return is_symbolic_string(object) || PyUnicode_CheckExact(object); };
+    const auto is_made = [](PyObject* object) {
+      return is_symbolic_string(object) && operation_of_string(object) != nullptr;
+    };
     if (!may_be_it(left) || !may_be_it(right) || is_made(left) || is_made(right)) return 0;
-    const PyRef a = is_text(left) ? plain_text(left) : PyRef::borrow(left),
-                b = is_text(right) ? plain_text(right) : PyRef::borrow(right);
+    const PyRef a = is_symbolic_string(left) ? plain_text(left) : PyRef::borrow(left),
+                b = is_symbolic_string(right) ? plain_text(right) : PyRef::borrow(right);
     return identities_.note_is_of_values(a.get(), b.get()), a.get() == b.get() ? 1 : 0;
   }
   if (is_symbool(left) || is_symbool(right)) {
@@ -232,16 +234,16 @@ CressetAction ask_type(const CressetCall& call, PyObject** result) {
     return *result = Py_NewRef(is != 0 ? Py_True : Py_False), CRESSET_RESULT;
   }
   if (asks_int_of_float(call)) return *result = Py_NewRef(Py_NotImplemented), CRESSET_RESULT;
-  if (!is_symbolic_number(call.args[0]) && !is_text(call.args[0])) return CRESSET_RUN;
+  if (!is_symbolic_number(call.args[0]) && !is_symbolic_string(call.args[0])) return CRESSET_RUN;
   static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0),
                          *const text = PyUnicode_FromString("");
   static PyObject* numpy_zero = nullptr;  // numpy may not be installed
   if (is_numpy_int(call.args[0]) && numpy_zero == nullptr) numpy_zero = numpy_int_of(zero).release();
-  PyObject* const alike = is_text(call.args[0])        ? text
-                          : is_numpy_int(call.args[0]) ? numpy_zero
-                          : is_symfloat(call.args[0])  ? float_zero
-                          : is_symbool(call.args[0])   ? Py_False
-                                                       : zero;
+  PyObject* const alike = is_symbolic_string(call.args[0]) ? text
+                          : is_numpy_int(call.args[0])     ? numpy_zero
+                          : is_symfloat(call.args[0])      ? float_zero
+                          : is_symbool(call.args[0])       ? Py_False
+                                                           : zero;
   const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
   if (asks_type) return *result = Py_NewRef((PyObject*)Py_TYPE(alike)), CRESSET_RESULT;
   static PyObject* const dir = module_attribute("builtins", "dir");
@@ -354,7 +356,7 @@ struct Session::NumberRules {
 
   Action element_of_tensor() const {
     const bridge::Capture& capture = session.segment().capture();
-    if (!capture.symbolic_numbers && !capture.decides_on_given_numbers) return CRESSET_RUN;
+    if (!capture.symbolic_numbers && !capture.decides_on_input_scalars) return CRESSET_RUN;
     PyObject* const of = to_int || to_float ? given : self_of_item();
     if (of == nullptr || !is_exact_tensor(of)) return CRESSET_RUN;
     const at::Tensor& tensor = tensor_of(of);

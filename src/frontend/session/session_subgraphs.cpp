@@ -6,10 +6,10 @@
 
 namespace cresset::frontend {
 
-void Session::run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen) {
+void Session::run_subgraph(PyObject* roots, const std::function<void()>& run, AutogradTraceRun& seen) {
   const InProgress around = operation_.in_progress();
   const int kernels = std::exchange(segment_.capture().recording, 0);  // a kernel may have caused a graph break
-  subgraphs_.begin_part(roots);
+  subgraphs_.begin_subgraph(roots);
   std::exception_ptr raised;
   watched([&] {
     seen.outside = cresset_eval_current();
@@ -27,8 +27,9 @@ void Session::run_part(PyObject* roots, const std::function<void()>& run, Record
   });
   subgraphs_.log_record(nullptr);
   if (!raised) subgraphs_.check_changed_back(seen);
-  seen.failed |= !raised && !segment_.capture().subgraphs().part_failure().empty();  // the function caught the error
-  subgraphs_.end_part();
+  seen.failed |=
+      !raised && !segment_.capture().subgraphs().subgraph_failure().empty();  // the function caught the error
+  subgraphs_.end_subgraph();
   segment_.capture().recording = kernels;
   operation_.in_progress() = around;
   if (raised) std::rethrow_exception(raised);

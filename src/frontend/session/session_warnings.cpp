@@ -16,7 +16,7 @@ static bool takes_warnings(Session& session) {
   const auto is_own = [&](const char* name) {
     PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings_module()), name);
     if (shower != nullptr && is_c_function(shower)) shower = PyCFunction_GET_SELF(shower);
-    return shower != nullptr && ((session.provenance().knows_ages() && session.provenance().is_young(shower)) ||
+    return shower != nullptr && ((session.provenance().knows_ages() && session.provenance().is_new(shower)) ||
                                  session.provenance().argument_path(shower) != nullptr);
   };
   return is_own("_showwarnmsg_impl") || is_own("showwarning");
@@ -34,7 +34,7 @@ static Py_ssize_t callers_outside(const CressetActivation& activation, PyObject*
 // call itself receives the warning, the segment ends and the warning is issued by its position.
 CressetAction Session::log_warning(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   operation_.in_progress().end();
-  const PyRef helpers = import_module(python_names::kCapturePatches);
+  const PyRef helpers = import_module(python_names::kSubstitutes);
   const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
   const PyRef found =
       PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
@@ -47,13 +47,13 @@ CressetAction Session::log_warning(CressetActivation* activation, const CressetC
   const PyRef owner = outside != 0 ? PyRef::borrow(warnings_module()) : part(0);
   reads_.learn(owner.get());
   if (is_given) {
-    static PyObject* const of_place = module_attribute(python_names::kEquivalents, "warn_of_place");
+    static PyObject* const of_place = module_attribute(python_names::kPolyfills, "warn_of_place");
     const bridge::Capture::StepAside outside_of_it;
     const PyRef args = checked(PyTuple_GetSlice(found.get(), 0, kCallers));
     return *result = provenance_.keep(checked(PyObject_Call(of_place, args.get(), nullptr))), CRESSET_INSTEAD;
   }
   const PyRef again = checked(PyObject_GetAttrString(helpers.get(), outside != 0 ? "warn_caller" : "warn_again"));
-  Write write{Write::Kind::Method, owner, again, {}, {}, 0};
+  LoggedWrite write{LoggedWrite::Kind::Method, owner, again, {}, {}, 0};
   if (outside != 0)
     write.values = {part(kMessage), part(kCategory), checked(PyLong_FromSsize_t(outside)), part(kPrefixes)};
   else

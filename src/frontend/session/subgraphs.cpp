@@ -50,15 +50,15 @@ bool is_number(PyObject* object) { return is_symbolic_number(object) || is_const
 
 }  // namespace
 
-void Subgraphs::begin_part(PyObject* roots) {
+void Subgraphs::begin_subgraph(PyObject* roots) {
   outer_.emplace_back();
   if (!Reach(provenance_, outer_.back()).from(roots))
-    segment_.capture().subgraphs().fail_part({BreakKind::Limits, "too many objects can be reached from it"});
+    segment_.capture().subgraphs().fail_subgraph({BreakKind::Limits, "too many objects can be reached from it"});
 }
 
 void Subgraphs::enter_in_record(const CressetActivation& activation) {
-  RecordRun& seen = *record_run_;
-  if (seen.failed || !segment_.capture().subgraphs().part_failure().empty() || activation.instruction >= 0) return;
+  AutogradTraceRun& seen = *record_run_;
+  if (seen.failed || !segment_.capture().subgraphs().subgraph_failure().empty() || activation.instruction >= 0) return;
   if (seen.calls.empty() || activation.caller == nullptr || activation.caller == seen.outside)
     seen.calls.emplace_back();
   seen.calls.back().codes.push_back(PyRef::borrow((PyObject*)activation.code));
@@ -102,8 +102,8 @@ bool Subgraphs::may_be_changed_back(const CressetWrite& write) {
   // C getset attributes may be restored too, such as a context's needs_input_grad.
   if (is_slot ? !Py_IS_TYPE(found, &PyGetSetDescr_Type) : dict == nullptr) return false;
   touch(write.owner);
-  std::vector<RecordRun::Change>& changes = record_run_->changes;
-  const auto is_it = [&](const RecordRun::Change& c) {
+  std::vector<AutogradTraceRun::Change>& changes = record_run_->changes;
+  const auto is_it = [&](const AutogradTraceRun::Change& c) {
     return c.owner.get() == write.owner && PyUnicode_Compare(c.name.get(), write.key) == 0;
   };
   if (std::none_of(changes.begin(), changes.end(), is_it))
@@ -112,13 +112,13 @@ bool Subgraphs::may_be_changed_back(const CressetWrite& write) {
   return true;
 }
 
-void Subgraphs::check_changed_back(RecordRun& seen) {
-  for (const RecordRun::Change& change : seen.changes) {
+void Subgraphs::check_changed_back(AutogradTraceRun& seen) {
+  for (const AutogradTraceRun::Change& change : seen.changes) {
     if (value_now(change.owner.get(), change.name.get()).get() == change.before.get()) continue;
     std::swap(seen.calls[change.call], seen.calls.back());
-    segment_.capture().subgraphs().fail_part({BreakKind::SideEffect, std::string("it leaves an object changed (") +
-                                                                         Py_TYPE(change.owner.get())->tp_name + "." +
-                                                                         utf8(change.name.get()) + ")"});
+    segment_.capture().subgraphs().fail_subgraph({BreakKind::SideEffect, std::string("it leaves an object changed (") +
+                                                                             Py_TYPE(change.owner.get())->tp_name +
+                                                                             "." + utf8(change.name.get()) + ")"});
     return;
   }
 }
@@ -132,10 +132,10 @@ bool Subgraphs::is_outer(PyObject* object) const {
   return false;
 }
 
-void Subgraphs::fail_part(const char* what) {
+void Subgraphs::fail_subgraph(const char* what) {
   if (runs_record()) record_run_->failed = true;
   segment_.capture().set_location();
-  segment_.capture().subgraphs().fail_part(segment_.capture().located({BreakKind::SideEffect, what}));
+  segment_.capture().subgraphs().fail_subgraph(segment_.capture().located({BreakKind::SideEffect, what}));
   PyErr_SetString(PyExc_RuntimeError, what);
   throw PythonError{};
 }
@@ -145,10 +145,10 @@ void Subgraphs::no_effect_on(PyObject* object, const char* what, const char* met
   if (!is_outer(object)) {
     if (!runs_record()) return;
     // Objects older than the call are outside, even if only autograd refers to them, such as a hook's variables.
-    if (provenance_.is_young(object)) return record_run_->remember(object);
+    if (provenance_.is_new(object)) return record_run_->remember(object);
   }
-  if (method == nullptr) fail_part(what);
-  fail_part((std::string(what) + " (" + Py_TYPE(object)->tp_name + "." + method + ")").c_str());
+  if (method == nullptr) fail_subgraph(what);
+  fail_subgraph((std::string(what) + " (" + Py_TYPE(object)->tp_name + "." + method + ")").c_str());
 }
 
 // Whether the written value is the current value: `module.counter += 1` stores the same buffer.
@@ -159,19 +159,19 @@ static bool changes_nothing(const CressetWrite& write) {
   return write.kind == CRESSET_WRITE_ATTRIBUTE && value_now(write.owner, write.key).get() == write.value;
 }
 
-void Subgraphs::no_write_in_part(const CressetWrite& write) {
+void Subgraphs::no_write_in_subgraph(const CressetWrite& write) {
   if (changes_nothing(write)) return;
   if (is_tensor(write.owner)) {  // writes to its elements are captured
     if (write.kind == CRESSET_WRITE_ATTRIBUTE) no_effect_on(write.owner, "it sets an attribute of a tensor");
     return;
   }
   if (is_number(write.owner) || PyTuple_Check(write.owner)) return;
-  if (write.kind == CRESSET_WRITE_GLOBAL) fail_part("it writes to a global name");
+  if (write.kind == CRESSET_WRITE_GLOBAL) fail_subgraph("it writes to a global name");
   if (is_outer(write.owner) && may_be_changed_back(write)) return;
   no_effect_on(write.owner, "it writes to an object from outside");
 }
 
-void Subgraphs::no_call_in_part(const CCall& what, const CressetCall& call) {
+void Subgraphs::no_call_in_subgraph(const CCall& what, const CressetCall& call) {
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites)
     no_effect_on(what.self, "it changes a container from outside", what.name);
   if (what.effect == CEffect::SetsAttribute && (what.self != nullptr || call.nargs > 0))

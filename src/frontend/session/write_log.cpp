@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/container_snapshot.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/kept_for_good.h"
@@ -20,7 +21,6 @@
 #include "frontend/values/symbols.h"
 #include "frontend/values/value_objects.h"
 #include "frontend/values/wrapper_tensors.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -50,7 +50,7 @@ struct WriteLog::Rules {
   }
 
   Action watched_life() const {
-    if (log.subgraphs_.is_inside()) log.subgraphs_.no_write_in_part(write);
+    if (log.subgraphs_.is_inside()) log.subgraphs_.no_write_in_subgraph(write);
     if (!log.lives_.may_end_a_life(write)) return {};
     log.segment_.refuse(BreakKind::ObjectLifetime, kWatchesDeaths);
     return log.segment_.capture().flush({BreakKind::ObjectLifetime, kWatchesDeaths}), false;
@@ -137,7 +137,7 @@ static const CressetActivation* asking() {
 }
 
 // The write holds its values, which prevents reuse of their addresses.
-void WriteLog::add_write(Write write) {
+void WriteLog::add_write(LoggedWrite write) {
   if (const CressetActivation* const by = asking()) asked_in_ = by;
   const auto mark = [&](PyObject* object) {
     ObjectRecord& record = provenance_.record(object);
@@ -145,7 +145,7 @@ void WriteLog::add_write(Write write) {
   };
   for (const PyRef& value : write.values) {
     mark(value.get());
-    if (write.kind == Write::Kind::Attribute || write.kind == Write::Kind::Cell) continue;
+    if (write.kind == LoggedWrite::Kind::Attribute || write.kind == LoggedWrite::Kind::Cell) continue;
     PyObject *container = value.get(), *key, *item;  // extend, update, +=: its items are written
     if (PyList_Check(container) || PyTuple_Check(container))
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i) mark(PySequence_Fast_GET_ITEM(container, i));
@@ -163,7 +163,7 @@ void WriteLog::no_effects_again(PyObject* callable) {
   if (asked_in_ == nullptr) return;
   leave_call_whole(asked_in_->code, asked_in_->instruction, callable);
   segment_.set_unseen();
-  segment_.refuse(BreakKind::UntraceableFunction, kLeftWhole);
+  segment_.refuse(BreakKind::UntraceableFunction, kOpaqueCall);
   asked_in_ = nullptr;
 }
 
@@ -195,7 +195,7 @@ void WriteLog::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   }
   reads_.mark_seen(owner, name);
   provenance_.keep(PyRef::borrow(name));
-  Write write{Write::Kind::Attribute, PyRef::borrow(owner), PyRef::borrow(name), {}, {}, 0};
+  LoggedWrite write{LoggedWrite::Kind::Attribute, PyRef::borrow(owner), PyRef::borrow(name), {}, {}, 0};
   if (value != nullptr) write.values.push_back(PyRef::borrow(value));
   add_write(std::move(write));
 }
@@ -209,11 +209,11 @@ void WriteLog::after_write(const CressetWrite& write) {
   }
   if (!provenance_.existed(owner) && is_container(owner)) reads_.meet_unknown(owner);
   if (!provenance_.existed(owner) || is_tensor(owner)) return;
-  Write kept{Write::Kind::Item, PyRef::borrow(owner), PyRef::borrow(write.key), {}, {}, write.operation};
+  LoggedWrite kept{LoggedWrite::Kind::Item, PyRef::borrow(owner), PyRef::borrow(write.key), {}, {}, write.operation};
   if (write.value != nullptr) kept.values.push_back(PyRef::borrow(write.value));
   if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(owner) && asks_program(write.key))
     if (PyObject* const key = key_there(owner, write.key, write.value)) kept.key = PyRef::borrow(key);
-  if (write.kind == CRESSET_WRITE_CELL) kept.kind = Write::Kind::Cell, kept.key = {};
+  if (write.kind == CRESSET_WRITE_CELL) kept.kind = LoggedWrite::Kind::Cell, kept.key = {};
   if (write.kind == CRESSET_WRITE_IN_PLACE) {
     if (!is_snapshot_container(owner)) {
       if (is_data_object(owner)) return;  // by evaluated methods of the program
@@ -224,13 +224,13 @@ void WriteLog::after_write(const CressetWrite& write) {
     }
     if (PyIter_Check(write.value))
       return segment_.refuse(BreakKind::SideEffect, "an iterator is added to a container in place");
-    kept.kind = Write::Kind::InPlace;
+    kept.kind = LoggedWrite::Kind::InPlace;
   } else if (write.kind != CRESSET_WRITE_CELL && !PyDict_Check(owner) && !PyList_Check(owner)) {
     return segment_.refuse(BreakKind::SideEffect,
                            std::string("writes an item of an object of type ") + Py_TYPE(owner)->tp_name);
   }
   if (write.kind == CRESSET_WRITE_CELL) provenance_.mark_whole(owner);
-  if (asked_in_ == cresset_eval_current() && kept.kind == Write::Kind::Item) no_effects_again(nullptr);
+  if (asked_in_ == cresset_eval_current() && kept.kind == LoggedWrite::Kind::Item) no_effects_again(nullptr);
   if (write.key != nullptr) reads_.mark_read(owner, write.key);
   kept.had_key = write.kind == CRESSET_WRITE_ITEM && had_key_;
   provenance_.keep(PyRef::borrow(write.key));
@@ -247,7 +247,7 @@ void WriteLog::will_insert(PyObject* dict, PyObject* key) {
   static PyObject* const factory = PyUnicode_InternFromString("default_factory");
   const PyRef maker = checked(PyObject_GenericGetAttr(dict, factory));
   if (!provenance_.are_slots_known(dict) && reads_.first(dict, factory))
-    segment_.facts().member(dict, _PyType_Lookup(Py_TYPE(dict), factory), maker.get());
+    segment_.guards().member(dict, _PyType_Lookup(Py_TYPE(dict), factory), maker.get());
   reads_.learn(maker.get());
   if (maker.get() == Py_None) return;
   if (!provenance_.is_whole(dict)) reads_.read_key(dict, key, nullptr);
@@ -261,14 +261,14 @@ void WriteLog::use_context_variable(PyObject* variable, bool will_change) {
   if (PyContextVar_Get(variable, nullptr, &now) < 0) return PyErr_Clear();
   const PyRef value = PyRef::steal(now);
   if (variables_before_.count(variable) != 0) return;  // set by this segment
-  if (reads_.first(variable, Py_None)) segment_.facts().member(variable, Py_None, value.get());
+  if (reads_.first(variable, Py_None)) segment_.guards().member(variable, Py_None, value.get());
   reads_.learn(value.get());
   if (will_change) variables_before_.emplace(variable, value);
 }
 
 // Whether a write to a constant array is to run as a call, which ends the segment.
 bool WriteLog::writes_to_array(const CressetWrite& write) {
-  const KnownArrays::Varies varies = what_varies(provenance_, addresses_);
+  const ConstantArrays::Varies varies = what_varies(provenance_, addresses_);
   return write.kind == CRESSET_WRITE_ITEM && write.value != nullptr &&
          (!provenance_.arrays().is_same(write.key, varies) || !provenance_.arrays().is_same(write.value, varies));
 }
@@ -288,8 +288,8 @@ bool WriteLog::takes_back(const CCall& what, const CressetCall& call) {
   const std::pair added(what.self, call.args[what.first]);
   const auto known = std::find(added_.begin(), added_.end(), added);
   const auto last = std::find_if(writes_.rbegin(), writes_.rend(),
-                                 [&](const Write& write) { return write.owner.get() == what.self; });
-  if (known == added_.end() || last == writes_.rend() || last->kind != Write::Kind::Method ||
+                                 [&](const LoggedWrite& write) { return write.owner.get() == what.self; });
+  if (known == added_.end() || last == writes_.rend() || last->kind != LoggedWrite::Kind::Method ||
       last->values.size() != 1 || last->values[0].get() != added.second)
     return false;
   provenance_.keep(last->values[0]);
@@ -312,7 +312,8 @@ void WriteLog::log_method(const CCall& what, const CressetCall& call) {
       method = found;
   }
   if (method == nullptr) return segment_.refuse(BreakKind::SideEffect, std::string("calls ") + what.name);
-  Write write{Write::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
+  LoggedWrite write{
+      LoggedWrite::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
   const auto count = static_cast<size_t>(cresset_count_arguments(&call));
   for (size_t i = what.first; i < count; ++i) {
     // The rest of an iterator does not show its consumed items.
@@ -353,7 +354,7 @@ void WriteLog::begin() {
 }
 
 int WriteLog::visit_held(visitproc visit, void* arg) const {
-  for (const Write& write : writes_) {
+  for (const LoggedWrite& write : writes_) {
     Py_VISIT(write.owner.get());
     Py_VISIT(write.key.get());
     for (const PyRef& value : write.values) Py_VISIT(value.get());

@@ -34,8 +34,8 @@ class WriteLog {
   void begin();
   int visit_held(visitproc visit, void* arg) const;
   void let_go();
-  std::vector<Write>& entries() { return writes_; }
-  const std::vector<Write>& entries() const { return writes_; }
+  std::vector<LoggedWrite>& entries() { return writes_; }
+  const std::vector<LoggedWrite>& entries() const { return writes_; }
 
   // ---- Statements
 
@@ -52,7 +52,7 @@ class WriteLog {
   // setattr(owner, name, value), delattr(owner, name), owner.__setattr__(name, value).
   void will_set_attribute(const CCall& what, const CressetCall& call);
   void will_add(PyObject* set, PyObject* item) { added_.emplace_back(set, item); }
-  void add_write(Write write);
+  void add_write(LoggedWrite write);
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
   // Replay calls the C method and not an override in a subclass.
   void log_method(const CCall& what, const CressetCall& call);
@@ -85,7 +85,7 @@ class WriteLog {
   ReadLog& reads_;
   AttributeReads& attributes_;
   ObservedLives& lives_;
-  std::vector<Write> writes_;
+  std::vector<LoggedWrite> writes_;
   std::unordered_map<PyObject*, PyRef> variables_before_;   // context variables which were set
   std::vector<std::pair<PyObject*, PyObject*>> added_;      // (set, item) pairs which the call adds
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) of a read which inserts the key

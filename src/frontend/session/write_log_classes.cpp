@@ -28,7 +28,7 @@ static unsigned given_once(PyTypeObject* type) {
 // Guards cover the contents of a class before the call's writes.
 void WriteLog::will_write_class(PyTypeObject* type) {
   reads_.learn_old_class(type);
-  if (provenance_.existed((PyObject*)type)) segment_.facts().classes().type(type);
+  if (provenance_.existed((PyObject*)type)) segment_.guards().classes().type(type);
   will_decorate(type);
 }
 
@@ -68,7 +68,7 @@ void WriteLog::will_set_attribute(const CCall& what, const CressetCall& call) {
 void WriteLog::refuse_shared_class(PyTypeObject* type) {
   changes_shared_class_ = true;
   segment_.refuse(BreakKind::ChangedClass,
-                  std::string("changes class ") + type->tp_name + ", which an earlier piece made");
+                  std::string("changes class ") + type->tp_name + ", which an earlier graph segment created");
 }
 
 void WriteLog::log_class(PyTypeObject* type, PyObject* name) {
@@ -79,7 +79,7 @@ void WriteLog::log_class(PyTypeObject* type, PyObject* name) {
   if (is_special_name(name))
     return segment_.refuse(BreakKind::ChangedClass,
                            std::string("changes ") + utf8(name) + " of class " + type->tp_name);
-  if (!segment_.facts().classes().speaks_of(type, name)) segment_.facts().classes().elsewhere(type, name);
+  if (!segment_.guards().classes().speaks_of(type, name)) segment_.guards().classes().elsewhere(type, name);
 }
 
 }  // namespace cresset::frontend

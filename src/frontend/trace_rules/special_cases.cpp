@@ -62,7 +62,7 @@ static PyObject* in_float_of_numpy(const CressetOperator& op) {
   return is_float || (divides && (PyLong_Check(other) || is_symint(other))) ? number : nullptr;
 }
 
-PyObject* pinned_by_numpy_scalar(const CressetOperator& op) {
+PyObject* specialized_by_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if ((op.kind != CRESSET_OP_BINARY && op.kind != CRESSET_OP_COMPARE) || right == nullptr) return nullptr;
   if (PyObject* const number = in_float_of_numpy(op)) return number;
@@ -206,7 +206,7 @@ bool is_data_of_other(PyObject* object, PyObject* name) {
          !inside_transform() && !operators_call_python();
 }
 
-bool reads_memory_of_outsider(const CCall& what) {
+bool reads_foreign_memory(const CCall& what) {
   static const std::unordered_set<std::string_view> kReaders = {
       "tolist", "numpy", "data_ptr", "untyped_storage", "apply_", "map_", "map2_", "__array__", "is_set_to"};
   if (what.self == nullptr || !is_tensor(what.self)) return false;
@@ -340,7 +340,7 @@ static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name)
   const auto holds_symfloat = [](PyObject* arg) { return any_item(arg, is_symfloat); };
   if (!name.starts_with("_foreach_") || !any_among(call.args, call.args + call.nargs + named, holds_symfloat))
     return {};
-  static PyObject* const each = module_attribute(python_names::kEquivalents, "foreach_by_numbers");
+  static PyObject* const each = module_attribute(python_names::kPolyfills, "foreach_by_numbers");
   const PyRef text = checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
   std::vector<PyObject*> args{text.get()};
   args.insert(args.end(), call.args, call.args + call.nargs + named);
@@ -370,7 +370,7 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
     if (PyRef value = of_lists_of_numbers(call, name)) return value;
   const uint32_t floats =
       is_function && any_among(call.args, call.args + call.nargs, holds_symint) ? float_lists_of(name) : 0;
-  bool pins_ints = false;
+  bool specializes_ints = false;
   if (is_function && any_among(call.args, call.args + count, is_symint) && is_of_torch_ops(call.callable)) {
     PyRef value =
         PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
@@ -378,18 +378,19 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
     // torch's parser has refused the symbolic int, and the call has had no side effect.
     if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0 || !gives_int_for_list(call, name)) throw PythonError{};
     PyErr_Clear();
-    pins_ints = true;
+    specializes_ints = true;
   }
-  if (floats == 0 && !pins_ints && !any_among(call.args, call.args + count, [](PyObject* o) { return is_symbool(o); }))
+  if (floats == 0 && !specializes_ints &&
+      !any_among(call.args, call.args + count, [](PyObject* o) { return is_symbool(o); }))
     return {};
   std::vector<PyRef> taken;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < count; ++i) {
     PyObject* arg = call.args[i];
     const bool float_list = i < static_cast<size_t>(call.nargs) && i < 32 && (floats >> i & 1) != 0;
-    const bool pinned = is_symbool(arg) || (pins_ints && is_symint(arg));
+    const bool specialized = is_symbool(arg) || (specializes_ints && is_symint(arg));
     taken.push_back(float_list && holds_symint(arg) ? as_floats(arg)
-                    : pinned                        ? without_symbols(PyRef::borrow(arg))
+                    : specialized                   ? without_symbols(PyRef::borrow(arg))
                                                     : PyRef::borrow(arg));
     args.push_back(taken.back().get());
   }
@@ -406,7 +407,7 @@ bool is_of_numbers(PyObject* callable) {
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type))
     return is_number_type(((PyDescrObject*)callable)->d_type);
   if (is_method_wrapper(callable)) {
-    PyObject* const self = take_apart_wrapper(callable).self;
+    PyObject* const self = decompose_wrapper(callable).self;
     return PyLong_Check(self) || PyFloat_Check(self);
   }
   if (!is_c_function(callable)) return false;
@@ -432,7 +433,7 @@ bool asks_for_types(const CressetCall& call) {
          any(holds_symbolic_number);
 }
 
-PyRef of_plain_text(const CressetOperator& op) {
+PyRef of_plain_string(const CressetOperator& op) {
   if (op.kind != CRESSET_OP_BINARY || op.operation != NB_REMAINDER) return {};
   PyObject *text = op.operands[0], *values = op.operands[1];
   if (!PyUnicode_Check(text) && !PyBytes_Check(text)) return {};
