@@ -114,7 +114,7 @@ class Recorder:
     def __getattr__(self, name):
         return getattr(_C, name)
 
-    def _use_form(self, original, form, always, varied):
+    def _use_decomposition(self, original, form, always, varied):
         found.add((original, form.__module__, int(always)))
 
 base._C, found, said = Recorder(), set(), {(f, m, int(a)) for f, m, a in _decompositions.rows()}

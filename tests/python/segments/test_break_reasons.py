@@ -198,7 +198,7 @@ def test_explain_has_reasons_as_data():
     assert (reason.kind, reason.remedy) == ("DataDependentValue", KINDS["DataDependentValue"][1])
     assert explanation.graph_breaks == [reason.text]
     shown = str(explanation)
-    assert shown.index("ends: ") < shown.index("DataDependentValue: ") < shown.index(f"remedy: {reason.remedy}")
+    assert shown.index("graph break: ") < shown.index("DataDependentValue: ") < shown.index(f"remedy: {reason.remedy}")
     assert cresset.explain(lambda x: x + 1)(torch.ones(3)).break_reasons == []
 
 

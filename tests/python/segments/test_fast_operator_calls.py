@@ -20,7 +20,7 @@ def lines_of(function, *args):
     """The line of the program behind each operator of the graph, counted from the function's first."""
     first = function.__code__.co_firstlineno
     graph = str(cresset.explain(function)(*args))
-    return [int(n) - first for n in re.findall(r"test_plain_operators\.py:(\d+) in \S*" + function.__name__, graph)]
+    return [int(n) - first for n in re.findall(r"test_fast_operator_calls\.py:(\d+) in \S*" + function.__name__, graph)]
 
 
 def test_lines_are_told_in_any_order():

@@ -35,7 +35,7 @@ def test_many_small_pieces_run_eagerly_in_the_end():
     assert results == [many_breaks(parts, theirs)(i) for i in range(40)]
     assert ours == theirs == list(range(40))
     stats = cresset.stats()
-    assert len(warned) == 1 and "where eager takes" in warned[0]
+    assert len(warned) == 1 and "eager mode takes" in warned[0]
     assert any("graph segments take" in reason for reason in stats["graph_break_reasons"])
     assert stats["eager_calls"] >= 12
 
