@@ -1,9 +1,14 @@
 #include "bridge/capture/autograd_notes.h"
 
+#include <ATen/SequenceNumber.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include "bridge/capture/trace_tensor.h"
 
 namespace cresset::bridge {
 
@@ -13,10 +18,60 @@ std::optional<Origin> origin_of(const at::Tensor& tensor) {
   return Origin{meta->grad_fn_->sequence_nr(), meta->output_nr_};
 }
 
+namespace {
+
+// Origins that are no results of nodes. An operator without support for lazily conjugated or negated tensors receives
+// copies of the values that are read. ATen makes these copies below autograd, where they get no history. The second
+// number is then the number of autograd nodes so far: it tells that the copy and its reader belong to one operator.
+constexpr uint64_t kBelowAutograd = std::numeric_limits<uint64_t>::max();
+// The memory of a conjugated or negated view differs from the value that the view reads.
+constexpr uint64_t kOfMemory = uint64_t{1} << 63;
+
+std::optional<Origin> noted_origin(const at::Tensor& tensor, graph::ValueId value) {
+  if (!tensor.requires_grad()) {
+    const bool may_be_copy = c10::GradMode::is_enabled() && torch::autograd::impl::get_autograd_meta(tensor) == nullptr;
+    if (!may_be_copy) return std::nullopt;
+    return Origin{kBelowAutograd, static_cast<uint32_t>(at::sequence_number::peek())};
+  }
+  std::optional<Origin> origin = origin_of(tensor);
+  const TraceTensor* const trace = TraceTensor::from(tensor);
+  const bool is_marked = tensor.is_conj() || tensor.is_neg();
+  if (origin && is_marked && trace != nullptr && trace->value == value) origin->first |= kOfMemory;
+  return origin;
+}
+
+// Copies of values that are read below autograd, with the number of autograd nodes at that time.
+class CopiesBelow {
+ public:
+  explicit CopiesBelow(const graph::Graph& graph) : graph_(graph) {}
+  bool contains(graph::ValueId value, const Origin& origin) const {
+    const auto found = counts_.find(value);
+    return found != counts_.end() && found->second == origin.second;
+  }
+  // A call that notes its own result makes a copy. A call that reads a copy computes a value below autograd.
+  template <class Call>
+  void add_results(const Call& call) {
+    for (const auto& given : call.given) {
+      if (!given.origin || given.origin->first != kBelowAutograd) continue;
+      const graph::Value& value = graph_.value(given.value);
+      const bool is_own =
+          value.kind == graph::Value::Kind::Result && value.node.index >= call.begin && value.node.index < call.end;
+      if (!is_own && !contains(given.value, *given.origin)) continue;
+      for (uint32_t i = call.begin; i < call.end; ++i)
+        for (const graph::ValueId v : graph_.node(graph::NodeId{i}).results) counts_[v] = given.origin->second;
+    }
+  }
+
+ private:
+  const graph::Graph& graph_;
+  std::unordered_map<graph::ValueId, uint32_t> counts_;
+};
+
+}  // namespace
+
 void AutogradNotes::note(const at::Tensor& tensor, graph::ValueId value) {
-  const bool wanted = tensor.requires_grad();
-  given_.push_back({value, wanted, wanted ? origin_of(tensor) : std::nullopt});
-  if (given_.back().origin) first_.try_emplace(*given_.back().origin, value);
+  given_.push_back({value, tensor.requires_grad(), noted_origin(tensor, value)});
+  if (given_.back().wanted && given_.back().origin) first_.try_emplace(*given_.back().origin, value);
 }
 
 void AutogradNotes::end_call(uint32_t begin, uint32_t end) {
@@ -43,10 +98,18 @@ const RecordedCall* AutogradRecord::call_of(graph::NodeId node) const {
 
 AutogradRecord AutogradNotes::record(const graph::Graph& graph, uint32_t first_of_backward) const {
   AutogradRecord out;
+  CopiesBelow copies(graph);
   for (const Call& call : calls_) {
+    copies.add_results(call);
     const bool is_forward = call.begin < first_of_backward;
     RecordedCall& recorded = out.calls.emplace_back(RecordedCall{call.begin, call.end, call.recorded, !is_forward, {}});
     for (const Given& given : call.given) {
+      if (!given.wanted && given.origin) {
+        const bool is_copy = copies.contains(given.value, *given.origin);
+        recorded.given.push_back({given.value, is_copy ? given.value : graph::ValueId{}});
+        out.reads_copies |= !is_forward && is_copy;
+        continue;
+      }
       const graph::ValueId history = given.origin ? first_.at(*given.origin) : given.value;
       // The segment made this leaf, since it is no argument: gradients end there.
       const bool ends = !given.origin && graph.value(given.value).kind == graph::Value::Kind::Result;
