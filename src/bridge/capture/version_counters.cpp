@@ -76,7 +76,7 @@ void Capture::count_writes(int times) const {
 // others.
 void Capture::set_versions(std::vector<OutputSpec>& specs, const std::vector<at::Tensor>& outputs,
                            const std::vector<bool>& given_as_view) const {
-  if (!use_guests_ || c10::InferenceMode::is_enabled()) return;
+  if (!use_guests_) return;
   for (uint32_t i = 0; i < specs.size(); ++i) {
     OutputSpec& spec = specs[i];
     const bool callers = spec.kind != OutputSpec::Kind::GraphOutput;
