@@ -20,12 +20,14 @@ std::optional<Origin> origin_of(const at::Tensor& tensor) {
 
 namespace {
 
-// Origins that are no results of nodes. An operator without support for lazily conjugated or negated tensors receives
-// copies of the values that are read. ATen makes these copies below autograd, where they get no history. The second
-// number is then the number of autograd nodes so far: it tells that the copy and its reader belong to one operator.
+// The first number of an origin that is no result of a node. Kernels of ATen compute values below autograd, where they
+// get no history: copies of lazily conjugated tensors, parts of a composite operator. The second number is then the
+// number of autograd nodes so far: it tells that such a value and its reader belong to one operator.
 constexpr uint64_t kBelowAutograd = std::numeric_limits<uint64_t>::max();
 // The memory of a conjugated or negated view differs from the value that the view reads.
 constexpr uint64_t kOfMemory = uint64_t{1} << 63;
+
+Origin below_autograd_now() { return {kBelowAutograd, static_cast<uint32_t>(at::sequence_number::peek())}; }
 
 std::optional<Origin> noted_origin(const at::Tensor& tensor, graph::ValueId value) {
   if (!tensor.requires_grad()) {
@@ -40,26 +42,17 @@ std::optional<Origin> noted_origin(const at::Tensor& tensor, graph::ValueId valu
   return origin;
 }
 
-// Copies of values that are read below autograd, with the number of autograd nodes at that time.
-class CopiesBelow {
+// Values with the number of autograd nodes at the time when they were computed.
+class ComputedValues {
  public:
-  explicit CopiesBelow(const graph::Graph& graph) : graph_(graph) {}
+  explicit ComputedValues(const graph::Graph& graph) : graph_(graph) {}
   bool contains(graph::ValueId value, const Origin& origin) const {
     const auto found = counts_.find(value);
     return found != counts_.end() && found->second == origin.second;
   }
-  // A call that notes its own result makes a copy. A call that reads a copy computes a value below autograd.
-  template <class Call>
-  void add_results(const Call& call) {
-    for (const auto& given : call.given) {
-      if (!given.origin || given.origin->first != kBelowAutograd) continue;
-      const graph::Value& value = graph_.value(given.value);
-      const bool is_own =
-          value.kind == graph::Value::Kind::Result && value.node.index >= call.begin && value.node.index < call.end;
-      if (!is_own && !contains(given.value, *given.origin)) continue;
-      for (uint32_t i = call.begin; i < call.end; ++i)
-        for (const graph::ValueId v : graph_.node(graph::NodeId{i}).results) counts_[v] = given.origin->second;
-    }
+  void add(uint32_t begin, uint32_t end, const Origin& now) {
+    for (uint32_t i = begin; i < end; ++i)
+      for (const graph::ValueId v : graph_.node(graph::NodeId{i}).results) counts_[v] = now.second;
   }
 
  private:
@@ -75,6 +68,8 @@ void AutogradNotes::note(const at::Tensor& tensor, graph::ValueId value) {
 }
 
 void AutogradNotes::end_call(uint32_t begin, uint32_t end) {
+  // A mark without a value: when the call computed its results.
+  if (c10::GradMode::is_enabled()) given_.push_back({graph::ValueId{}, false, below_autograd_now()});
   if (begin != end) calls_.push_back({begin, end, c10::GradMode::is_enabled(), std::move(given_)});
   given_.clear();
 }
@@ -98,16 +93,19 @@ const RecordedCall* AutogradRecord::call_of(graph::NodeId node) const {
 
 AutogradRecord AutogradNotes::record(const graph::Graph& graph, uint32_t first_of_backward) const {
   AutogradRecord out;
-  CopiesBelow copies(graph);
+  ComputedValues computed(graph);
   for (const Call& call : calls_) {
-    copies.add_results(call);
     const bool is_forward = call.begin < first_of_backward;
     RecordedCall& recorded = out.calls.emplace_back(RecordedCall{call.begin, call.end, call.recorded, !is_forward, {}});
     for (const Given& given : call.given) {
       if (!given.wanted && given.origin) {
-        const bool is_copy = copies.contains(given.value, *given.origin);
-        recorded.given.push_back({given.value, is_copy ? given.value : graph::ValueId{}});
-        out.reads_copies |= !is_forward && is_copy;
+        if (!given.value.valid()) {
+          computed.add(call.begin, call.end, *given.origin);
+          continue;
+        }
+        const bool is_below = computed.contains(given.value, *given.origin);
+        recorded.given.push_back({given.value, is_below ? given.value : graph::ValueId{}});
+        out.reads_copies |= !is_forward && is_below;
         continue;
       }
       const graph::ValueId history = given.origin ? first_.at(*given.origin) : given.value;

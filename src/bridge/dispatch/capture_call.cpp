@@ -225,9 +225,7 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
 static at::Tensor copy_of_read(Capture& capture, AutogradNotes* notes, const at::Tensor& self) {
   TraceTensor* const trace = TraceTensor::from(self);
   if (notes != nullptr && trace != nullptr) notes->note(self, capture.memory_of(*trace));
-  at::Tensor out = capture.make_result(value_of(capture, self));
-  if (notes != nullptr) notes->note(out, TraceTensor::from(out)->value);
-  return out;
+  return capture.make_result(value_of(capture, self));
 }
 
 // The result is a value of its own, as long as nobody can see that it shares the caller's memory. Parts of a tensor
