@@ -39,14 +39,14 @@ at::Tensor with_history(const at::Tensor& plain, const Edge& edge) {
 
 }  // namespace
 
-std::atomic<int64_t>& recorded_passes() {
+std::atomic<int64_t>& double_backward_fallbacks() {
   static std::atomic<int64_t> count = 0;
   return count;
 }
 
-RecordedPass::RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
-                           const std::vector<at::Tensor>& constants,
-                           const std::unordered_map<sym::VarId, uint32_t>& slots)
+DoubleBackward::DoubleBackward(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
+                               const std::vector<at::Tensor>& constants,
+                               const std::unordered_map<sym::VarId, uint32_t>& slots)
     : whole_(std::make_shared<const graph::Graph>(graph)),
       graph_(*whole_),
       backward_(std::move(backward)),
@@ -72,7 +72,7 @@ static bool is_lowered(graph::OpId op) {
   return names.contains(graph::op_name(op));
 }
 
-void RecordedPass::note_castable(graph::NodeId id) {
+void DoubleBackward::note_castable(graph::NodeId id) {
   const graph::Node& node = graph_.node(id);
   const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
   if (!handle) return;
@@ -93,7 +93,7 @@ void RecordedPass::note_castable(graph::NodeId id) {
   note(on_cuda_, c10::DispatchKey::AutocastCUDA, true);
 }
 
-bool RecordedPass::casts_apart() const {
+bool DoubleBackward::casts_apart() const {
   const auto differ = [](const Castable& on, c10::DeviceType device) {
     if ((!on.others && on.lowered.empty()) || !at::autocast::is_autocast_enabled(device)) return false;
     const c10::ScalarType dtype = at::autocast::get_autocast_dtype(device);
@@ -103,7 +103,7 @@ bool RecordedPass::casts_apart() const {
   return differ(on_cpu_, at::kCPU) || differ(on_cuda_, at::kCUDA);
 }
 
-std::vector<at::Tensor> RecordedPass::before_writes(c10::ArrayRef<at::Tensor> inputs) const {
+std::vector<at::Tensor> DoubleBackward::before_writes(c10::ArrayRef<at::Tensor> inputs) const {
   std::vector<at::Tensor> out(graph_.mutations.size());
   const at::NoGradGuard no_history;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -115,8 +115,8 @@ std::vector<at::Tensor> RecordedPass::before_writes(c10::ArrayRef<at::Tensor> in
   return out;
 }
 
-RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& before,
-                                      const int64_t* symbols, size_t count) const {
+DoubleBackward::Call DoubleBackward::note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& before,
+                                          const int64_t* symbols, size_t count) const {
   const auto edge_of = [](const at::Tensor& t) {
     return t.requires_grad() ? torch::autograd::impl::gradient_edge(t) : Edge();
   };
@@ -138,14 +138,14 @@ RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const st
   return out;
 }
 
-std::vector<at::Tensor> RecordedPass::constants_of(const Call& call) const {
+std::vector<at::Tensor> DoubleBackward::constants_of(const Call& call) const {
   std::vector<at::Tensor> out = constants_;
   for (const auto& [position, copy] : call.overwritten_constants) out[position] = copy;
   return out;
 }
 
 // Flags by value: whether a value depends on leaves with gradients.
-std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
+std::vector<bool> DoubleBackward::depends_on_leaves(const Call& call) const {
   static const graph::OpId detach = graph::op_id("aten::detach");
   const auto may_depend = [&](graph::ValueId v) {
     const DTypeCategory kind = category(graph_.type(v).dtype);
@@ -166,7 +166,7 @@ std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
 }
 
 // Checks that no value which is read was written meanwhile. read: flags by value.
-void RecordedPass::check(const Call& call, const std::vector<bool>& read) const {
+void DoubleBackward::check(const Call& call, const std::vector<bool>& read) const {
   std::vector<bool> inputs;
   for (size_t i = 0; i < call.edges.size(); ++i) inputs.push_back(read[graph_.inputs[i].index]);
   if (!inputs.empty()) call.inputs.check(inputs);
@@ -187,8 +187,8 @@ void RecordedPass::check(const Call& call, const std::vector<bool>& read) const 
 
 // Calls give(interpreter) once all operands of the backward subgraph are present.
 template <class Give>
-std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::vector<at::Tensor>& saved,
-                                                  Give&& give) const {
+std::vector<at::Tensor> DoubleBackward::interpreted(const Call& call, const std::vector<at::Tensor>& saved,
+                                                    Give&& give) const {
   const AboveAutograd recording;
   const c10::DispatchKeySet excluded =
       c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset;
@@ -214,13 +214,13 @@ std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::v
   for (const graph::ValueId v : used_from_outside(graph_, backward_->part))
     if (!backward_->is_of_pass(v)) wanted.push_back(v);
   check(call, interpreter.compute(wanted));
-  interpreter.cast_in_part(excluded);
+  interpreter.cast_in_subgraph(excluded);
   return give(interpreter);
 }
 
 // Whether the backward subgraph's operators have the derivatives of eager mode's pass. Each operand then has the
 // history which its operator in the graph gives it, and autograd calls no Python functions.
-bool RecordedPass::is_plain(const std::vector<bool>& depends) const {
+bool DoubleBackward::is_plain(const std::vector<bool>& depends) const {
   const AutogradRecord& record = *backward_->record;
   if (!record.functions.empty() || record.reads_copies) return false;
   for (const RecordedCall& call : record.calls) {
@@ -235,9 +235,9 @@ bool RecordedPass::is_plain(const std::vector<bool>& depends) const {
 }
 
 // nullopt: this way is impossible, and the backward subgraph may run instead.
-std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call& call,
-                                                                      const std::vector<at::Tensor>& tangents,
-                                                                      const std::vector<at::Tensor>& saved) const {
+std::optional<std::vector<at::Tensor>> DoubleBackward::through_autograd(const Call& call,
+                                                                        const std::vector<at::Tensor>& tangents,
+                                                                        const std::vector<at::Tensor>& saved) const {
   const std::vector<bool> depends = depends_on_leaves(call);
   const bool may_fail = is_plain(depends);
   if (!backward_->record->complete && may_fail) return std::nullopt;
@@ -273,10 +273,10 @@ std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call
   }
 }
 
-std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tensor> tangents,
-                                          const std::vector<TangentLayout>& layouts,
-                                          const std::vector<at::Tensor>& saved) const {
-  ++recorded_passes();
+std::vector<at::Tensor> DoubleBackward::run(const Call& call, std::vector<at::Tensor> tangents,
+                                            const std::vector<TangentLayout>& layouts,
+                                            const std::vector<at::Tensor>& saved) const {
+  ++double_backward_fallbacks();
   const auto of_part = [&](std::vector<at::Tensor> given) {
     if (!backward_->linear) fill_with_zeros(given, layouts);
     return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, given); });
@@ -290,9 +290,9 @@ std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tens
   return of_part(std::move(tangents));
 }
 
-std::vector<at::Tensor> RecordedPass::arriving(const Call& call, std::vector<at::Tensor> tangents,
-                                               const std::vector<TangentLayout>& layouts,
-                                               const std::vector<at::Tensor>& saved) const {
+std::vector<at::Tensor> DoubleBackward::arriving(const Call& call, std::vector<at::Tensor> tangents,
+                                                 const std::vector<TangentLayout>& layouts,
+                                                 const std::vector<at::Tensor>& saved) const {
   fill_with_zeros(tangents, layouts);
   return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.arriving(*backward_, tangents); });
 }

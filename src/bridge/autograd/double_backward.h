@@ -24,7 +24,7 @@
 namespace cresset::bridge {
 
 // Belongs to a cache entry.
-class RecordedPass {
+class DoubleBackward {
  public:
   // The data which a single call leaves behind.
   struct Call {
@@ -38,8 +38,8 @@ class RecordedPass {
   };
 
   // graph: the joint graph as captured.
-  RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
-               const std::vector<at::Tensor>& constants, const std::unordered_map<sym::VarId, uint32_t>& slots);
+  DoubleBackward(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
+                 const std::vector<at::Tensor>& constants, const std::unordered_map<sym::VarId, uint32_t>& slots);
 
   // Whether autocast, in this thread's state, casts for an operator of the backward subgraph.
   bool casts_apart() const;

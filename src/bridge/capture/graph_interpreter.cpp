@@ -231,7 +231,7 @@ void Interpreter::run_call(const DataDependentCall& call) {
   }
 }
 
-void Interpreter::run_nodes(const GraphPart& part) {
+void Interpreter::run_nodes(const Subgraph& part) {
   auto call = part.calls.begin();
   for (size_t i = 0; i <= part.order.size(); ++i) {
     for (; call != part.calls.end() && call->position == i; ++call) run_call(*call);
@@ -250,7 +250,7 @@ void Interpreter::run_with_casts(graph::NodeId id) {
   run_node(graph_.node(id));
 }
 
-std::vector<at::Tensor> Interpreter::run_part(const GraphPart& part) {
+std::vector<at::Tensor> Interpreter::run_subgraph(const Subgraph& part) {
   run_nodes(part);
   std::vector<at::Tensor> out;
   for (const graph::ValueId v : part.outputs) out.push_back(value(v));
@@ -261,13 +261,13 @@ void Interpreter::run_control_flow(const DataDependentCall& call) {
   const auto operand = [&](size_t i) { return value(std::get<graph::ValueId>(call.args[i])); };
   std::vector<at::Tensor> results;
   if (is_cond(call)) {
-    results = run_part(call.parts[at::is_nonzero(operand(0)) ? 0 : 1]);
+    results = run_subgraph(call.parts[at::is_nonzero(operand(0)) ? 0 : 1]);
   } else {
     for (size_t i = 0; i < call.carried.size(); ++i) results.push_back(operand(i));
     for (;;) {
       for (size_t i = 0; i < results.size(); ++i) values_[graph_.inputs[call.carried[i]].index] = results[i];
-      if (!at::is_nonzero(run_part(call.parts[0])[0])) break;
-      results = run_part(call.parts[1]);
+      if (!at::is_nonzero(run_subgraph(call.parts[0])[0])) break;
+      results = run_subgraph(call.parts[1]);
     }
   }
   for (size_t i = 0; i < call.made.size(); ++i) values_[graph_.inputs[call.made[i]].index] = results[i];
@@ -370,7 +370,7 @@ std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const s
   for (size_t i = 0; i < tangents.size(); ++i) values_[backward.tangents[i].index] = tangents[i];
   const std::vector<bool> given = which_are_given(tangents, tangents.size());
   if (given.empty()) return gradients(backward, backward.part, {});
-  GraphPart part = backward.part;
+  Subgraph part = backward.part;
   graph::Graph whole = graph_;
   const std::vector<bool> absent = passes::without_tangents(graph_, part.order, part.outputs, backward.tangents, given);
   values_.resize(graph_.value_count());
@@ -382,11 +382,12 @@ std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const s
 std::vector<at::Tensor> Interpreter::arriving(const Backward& backward, const std::vector<at::Tensor>& tangents) {
   gradients(backward, tangents);
   std::vector<at::Tensor> out;
-  for (const Backward::Passed& passed : backward.passed) out.push_back(known(passed.gradient));
+  for (const Backward::Intermediate& intermediates : backward.intermediates)
+    out.push_back(known(intermediates.gradient));
   return out;
 }
 
-std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const GraphPart& part,
+std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const Subgraph& part,
                                                const std::vector<bool>& absent) {
   graph_.outputs = part.outputs;
   const auto written = [&](const Backward::Write& w) { return tensor_at(w.place, inputs_, constants_, {}).detach(); };

@@ -21,17 +21,18 @@ bool share_counter(const at::Tensor& a, const at::Tensor& b) {
 
 // How far the version counter of the storage's real tensor moved since it was met (Storage::first_version): by writes
 // that autograd is told of, and by operators that change the geometry of a view in place.
-uint32_t Capture::counted_writes(const Storage& storage) const {
+uint32_t StorageTable::counted_writes(const Storage& storage) const {
   if (!storage.real.defined() || storage.home == OutputSpec::Kind::GraphOutput) return 0;
   uint32_t counted = version_of(storage.real) - storage.first_version;
   // Under the C++ front end operators are given the stand-in itself, which has a counter of its own.
   const auto lifted = lifted_.find(storage.real.unsafeGetTensorImpl());
-  if (!use_guests_ && lifted != lifted_.end() && !lifted->second.is_inference()) counted += version_of(lifted->second);
+  if (!use_input_proxies_ && lifted != lifted_.end() && !lifted->second.is_inference())
+    counted += version_of(lifted->second);
   return counted;
 }
 
 // Storages whose version counters moved, and how far. Each counter once: several of the caller's tensors may share one.
-std::vector<std::pair<uint32_t, uint32_t>> Capture::moved_counters() const {
+std::vector<std::pair<uint32_t, uint32_t>> StorageTable::moved_counters() const {
   std::vector<std::pair<uint32_t, uint32_t>> out;
   for (uint32_t i = 0; i < storages_.size(); ++i) {
     const uint32_t steps = counted_writes(storages_[i]);
@@ -45,23 +46,23 @@ std::vector<std::pair<uint32_t, uint32_t>> Capture::moved_counters() const {
 
 // Also of tensors that are not written: transpose_() of a view moves the counter that the view shares.
 void Capture::add_mutations() {
-  const auto found = moved_counters();
+  const auto found = storages_.moved_counters();
   std::unordered_map<uint32_t, uint32_t> moved(found.begin(), found.end());
   for (uint32_t i = 0; i < storages_.size(); ++i) {
     Storage& storage = storages_[i];
-    settle_watched(storage);
+    storages_.settle_watched(storage);
     if (storage.home == OutputSpec::Kind::GraphOutput) continue;
     const bool is_constant = storage.home == OutputSpec::Kind::Constant;
     const uint32_t steps = moved[i], own = storage.version != 0 && steps != 0 ? 1 : 0;
     if (storage.version != 0)
-      graph_->mutations.push_back({storage.position, is_constant, storage.value, /*unseen=*/own == 0});
+      graph().mutations.push_back({storage.position, is_constant, storage.value, /*unseen=*/own == 0});
     if (steps != own) counters.written.push_back({is_constant, storage.position, steps - own});
     storage.first_version = steps;  // from now on: how far it moved, for count_writes()
   }
 }
 
 // Autograd has counted them while they were captured. Where the program is run, it counts them.
-void Capture::count_writes(int times) const {
+void StorageTable::count_writes(int times) const {
   for (const Storage& storage : storages_) {
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined() || storage.real.is_inference() ||
         storage.first_version == 0)
@@ -74,9 +75,9 @@ void Capture::count_writes(int times) const {
 
 // Results in one storage share counters as the tensors of the call do. The first tensor with a counter leads the
 // others.
-void Capture::set_versions(std::vector<OutputSpec>& specs, const std::vector<at::Tensor>& outputs,
-                           const std::vector<bool>& given_as_view) const {
-  if (!use_guests_) return;
+void StorageTable::set_versions(std::vector<OutputSpec>& specs, const std::vector<at::Tensor>& outputs,
+                                const std::vector<bool>& given_as_view) const {
+  if (!use_input_proxies_) return;
   for (uint32_t i = 0; i < specs.size(); ++i) {
     OutputSpec& spec = specs[i];
     const bool callers = spec.kind != OutputSpec::Kind::GraphOutput;
@@ -87,8 +88,8 @@ void Capture::set_versions(std::vector<OutputSpec>& specs, const std::vector<at:
         others.push_back(j);
     if (!callers && others.empty()) continue;  // it has the memory's first counter
     const at::Tensor& base = !callers                               ? outputs[others[0]]
-                             : spec.kind == OutputSpec::Kind::Input ? real_inputs_[spec.position]
-                                                                    : constants_[spec.position];
+                             : spec.kind == OutputSpec::Kind::Input ? recorder_.inputs()[spec.position]
+                                                                    : recorder_.constants()[spec.position];
     if (given_as_view[i] && !outputs[i].requires_grad())
       outputs[i].unsafeGetTensorImpl()->set_version_counter(base.unsafeGetTensorImpl()->version_counter());
     if (given_as_view[i] || (callers && share_counter(base, outputs[i]))) continue;

@@ -1,6 +1,7 @@
 #include "codegen/backend.h"
 
 #include "codegen/cpu/cpu_backend.h"
+#include "codegen/nvptx/nvptx_backend.h"
 
 namespace cresset::codegen {
 
@@ -8,7 +9,10 @@ Backend* backend_of(DeviceKind device) {
   switch (device) {
     case DeviceKind::Cpu:
       return &cpu::CpuBackend::get();
-    case DeviceKind::Cuda:
+    case DeviceKind::Cuda: {
+      nvptx::NvptxBackend& backend = nvptx::NvptxBackend::get();
+      return backend.is_configured() ? &backend : nullptr;
+    }
     case DeviceKind::Meta:
       return nullptr;
   }

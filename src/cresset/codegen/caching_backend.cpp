@@ -100,22 +100,30 @@ std::shared_ptr<ScheduledKernels> CachingBackend::schedule(const std::vector<con
   return out;
 }
 
-void CachingBackend::make_images(std::vector<Job>& jobs) {
+std::optional<Fallback> CachingBackend::make_images(std::vector<Job>& jobs) {
   std::vector<Job*> missing;
   for (Job& job : jobs) {
     job.image = disk().read(job.hash);
     job.from_disk = job.image.has_value();
     if (!job.from_disk) missing.push_back(&job);
   }
-  if (missing.empty()) return;
+  if (missing.empty()) return std::nullopt;
   constexpr size_t kMostThreads = 8;  // a kernel takes milliseconds, a thread microseconds
   const size_t workers =
       std::min({kMostThreads, std::max<size_t>(1, std::thread::hardware_concurrency()), missing.size()});
   need_workers(workers);
+  std::vector<std::optional<Fallback>> failures(missing.size());
   on_workers(workers, missing.size(), [&](size_t i, size_t worker) {
     Job& job = *missing[i];
-    job.image = make_image(*job.kernel, *job.plan, entry_of(job.hash), worker);
+    Result<std::string> made = make_image(*job.kernel, *job.plan, entry_of(job.hash), worker);
+    if (made.ok())
+      job.image = *std::move(made);
+    else
+      failures[i] = made.fallback();
   });
+  for (const std::optional<Fallback>& failure : failures)
+    if (failure) return failure;
+  return std::nullopt;
 }
 
 Result<std::shared_ptr<const CompiledKernel>> CachingBackend::load(Job& job) {
@@ -125,7 +133,7 @@ Result<std::shared_ptr<const CompiledKernel>> CachingBackend::load(Job& job) {
   if (!loaded.ok() && job.from_disk) {  // compiled where other library functions existed
     job.from_disk = false;
     need_workers(1);
-    image.bytes = make_image(*job.kernel, *job.plan, image.entry, 0);
+    CRESSET_TRY(image.bytes, make_image(*job.kernel, *job.plan, image.entry, 0));
     loaded = load(image, record);
   }
   if (!loaded.ok()) return loaded;
@@ -145,7 +153,7 @@ Result<CompiledKernels> CachingBackend::generate(const ScheduledKernels& given) 
     if (kernels_.count(job.key) == 0) missing.push_back(job);
   }
   stats_.memory_hits += static_cast<int64_t>(scheduled.keys.size() - missing.size());
-  make_images(missing);
+  if (std::optional<Fallback> failure = make_images(missing)) return *std::move(failure);
   for (Job& job : missing) {
     CRESSET_TRY(std::shared_ptr<const CompiledKernel> compiled, load(job));
     by_hash_.emplace(job.hash, compiled);

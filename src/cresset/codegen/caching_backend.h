@@ -43,8 +43,9 @@ class CachingBackend : public Backend {
   virtual std::shared_ptr<const Plan> plan(const loop::Kernel& kernel) = 0;
   virtual runtime::LaunchPlan launch_plan(const loop::Kernel& kernel, const Plan& plan) = 0;
   virtual void need_workers(size_t count) = 0;
-  virtual std::string make_image(const loop::Kernel& kernel, const Plan& plan, const std::string& entry,
-                                 size_t worker) = 0;
+  // Fallback: no code can be made for the kernel.
+  virtual Result<std::string> make_image(const loop::Kernel& kernel, const Plan& plan, const std::string& entry,
+                                         size_t worker) = 0;
   virtual Result<std::shared_ptr<const CompiledKernel>> load(const runtime::KernelImage& image,
                                                              KernelRecord record) = 0;
 
@@ -54,7 +55,7 @@ class CachingBackend : public Backend {
   struct Job;
   class Scheduled;
   Job make_job(const loop::Kernel& kernel);
-  void make_images(std::vector<Job>& jobs);
+  std::optional<Fallback> make_images(std::vector<Job>& jobs);
   Result<std::shared_ptr<const CompiledKernel>> load(Job& job);
   std::shared_ptr<const CompiledKernel> find(const KernelRecord& record);
   DiskCache disk() const;

@@ -33,8 +33,8 @@ Analysis analyze(const Kernel& kernel) {
     out.stages = std::max(out.stages, out.stage[i]);
   }
   for (const Store& store : kernel.stores) {
-    bool point = out.is_point[store.value.index] != 0 || mentions_inner(kernel, store.address);
-    for_each_bound_scalar(kernel, store.address, [&](ScalarId s) { point |= out.is_point[s.index] != 0; });
+    bool point = mentions_inner(kernel, store.address);
+    for_each_stored(kernel, store, [&](ScalarId s) { point |= out.is_point[s.index] != 0; });
     out.store_is_point.push_back(point);
   }
   return out;

@@ -21,6 +21,13 @@ template <class F>
 void for_each_operand(const Kernel& kernel, const Scalar& scalar, F&& f);
 template <class F>
 void for_each_bound_scalar(const Kernel& kernel, ExprId expr, F&& f);
+// The same for a store: its value, its condition, and bound variables of its address.
+template <class F>
+void for_each_stored(const Kernel& kernel, const Store& store, F&& f) {
+  f(store.value);
+  if (store.condition.valid()) f(store.condition);
+  for_each_bound_scalar(kernel, store.address, f);
+}
 
 template <class F>
 void for_each_bound_scalar(const Kernel& kernel, ExprId expr, F&& f) {

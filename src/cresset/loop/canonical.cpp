@@ -120,8 +120,12 @@ std::string canonical_text(const Kernel& kernel) {
                    buffer.written ? " w" : "");
   for (const Binding& b : kernel.bindings) fmt::format_to(std::back_inserter(out), "x %{}\n", b.scalar.index);
   for (const Scalar& scalar : kernel.scalars) out += scalar_text(scalar, names) + "\n";
-  for (const Store& s : kernel.stores)
-    fmt::format_to(std::back_inserter(out), "st b{} %{} [{}]\n", s.buffer.index, s.value.index, names.text(s.address));
+  for (const Store& s : kernel.stores) {
+    fmt::format_to(std::back_inserter(out), "st b{} %{} [{}]", s.buffer.index, s.value.index, names.text(s.address));
+    if (s.condition.valid()) fmt::format_to(std::back_inserter(out), " if %{}", s.condition.index);
+    if (s.combine) fmt::format_to(std::back_inserter(out), " by {}", static_cast<int>(*s.combine));
+    out += '\n';
+  }
   return out;
 }
 

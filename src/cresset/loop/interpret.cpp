@@ -180,9 +180,20 @@ class Interpreter {
     for (size_t i = 0; i < kernel_.stores.size(); ++i) {
       const Store& s = kernel_.stores[i];
       if ((analysis_.store_is_point[i] != 0) != point) continue;
-      store_value(kernel_.buffers[s.buffer.index].dtype, buffers_[s.buffer.index], eval(s.address),
-                  values_[s.value.index]);
+      if (s.condition.valid() && !values_[s.condition.index].integer) continue;
+      const int64_t address = eval(s.address);
+      const DType dtype = kernel_.buffers[s.buffer.index].dtype;
+      Value value = values_[s.value.index];
+      if (s.combine) value = updated(s, dtype, address);
+      store_value(dtype, buffers_[s.buffer.index], address, value);
     }
+  }
+
+  Value updated(const Store& s, DType dtype, int64_t address) {
+    const Value old = load_value(dtype, buffers_[s.buffer.index], address), value = values_[s.value.index];
+    const Op op = s.combine == Combine::Sum ? Op::Add : s.combine == Combine::Max ? Op::Maximum : Op::Minimum;
+    const DType from = compute_dtype(dtype);
+    return apply({.op = op, .dtype = from}, from, old, value, {});
   }
 
   void row() {

@@ -7,9 +7,11 @@
 // starting from the combine's identity, in unspecified order and association. A Reduce is itself a row scalar. Scalars
 // which use a Reduce are computed after it: a kernel with k dependent reductions passes k+1 times over the inner
 // dimensions. A Store on row level happens once for each outer point, otherwise at each point. Both kinds happen after
-// all reductions of the outer point. Different buffers do not overlap. A kernel may load from and store to the same
-// buffer; then each element is loaded and stored at the same address from the same point. bf16 and f16 are storage
-// types: Load converts them to f32, Store rounds to nearest even.
+// all reductions of the outer point. A Store with a condition happens only where the condition holds. A Store with a
+// combine updates the element; points may share elements, and updates happen in any order, each rounded to the buffer's
+// dtype. If points share an element of another Store, any of their values remains. Different buffers do not overlap. A
+// kernel may load from and store to the same buffer; then each element is loaded and stored at the same address from
+// the same point. bf16 and f16 are storage types: Load converts them to f32, Store rounds to nearest even.
 //
 // Index expressions (addresses in elements, Size scalars) are sym expressions over dimension variables, size symbols,
 // and variables bound to i64 scalars of the kernel (indirect access). All other variables are errors.
@@ -77,12 +79,17 @@ struct Store {
   BufferId buffer;
   ExprId address;
   ScalarId value;
+  ScalarId condition = {};              // bool; invalid: the store always happens
+  std::optional<Combine> combine = {};  // Sum, Max or Min: the element becomes combine(element, value)
 };
 
 struct Binding {  // an index variable whose value is an i64 scalar
   VarId var;
   ScalarId scalar;
 };
+
+// The contents of a report (ScalarBuilder::checked_index) without an index out of range.
+inline constexpr int64_t kNothingReported = INT64_MIN;
 
 class Kernel {
  public:
@@ -121,6 +128,14 @@ class ScalarBuilder {
   ScalarId select(ScalarId condition, ScalarId then, ScalarId otherwise);
   ScalarId reduce(Combine combine, ScalarId a);
   ExprId bind_index(ScalarId i64_scalar);  // a fresh variable with the scalar's value, for indirect addresses
+  ScalarId philox(ScalarId seed, ScalarId stream, ScalarId position);
+  // An index into `extent` elements, which no access leaves: an index outside is stored to report[site], and its access
+  // goes to element 0. Loads need the mask where `extent` may be 0.
+  struct CheckedIndex {
+    ExprId index;
+    std::optional<ScalarId> mask;
+  };
+  CheckedIndex checked_index(ScalarId i64_scalar, ExprId extent, BufferId report, int64_t site);
   DType dtype(ScalarId id) const { return kernel_[id].dtype; }
 
  private:

@@ -21,7 +21,7 @@ class Printer {
           expr(kernel_.dims[i].extent));
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) buffer(i);
     for (size_t i = 0; i < kernel_.scalars.size(); ++i) scalar(i);
-    for (const Store& s : kernel_.stores) put("  b{}[{}] = %{}\n", s.buffer.index, expr(s.address), s.value.index);
+    for (const Store& s : kernel_.stores) store(s);
     put("}}\n");
     return std::move(out_);
   }
@@ -37,6 +37,14 @@ class Printer {
     const Buffer& b = kernel_.buffers[i];
     put("  b{}: {}{}{}{}\n", i, to_string(b.dtype), b.read ? " read" : "", b.written ? " written" : "",
         b.name.empty() ? "" : " # " + b.name);
+  }
+
+  void store(const Store& s) {
+    put("  b{}[{}] = ", s.buffer.index, expr(s.address));
+    if (s.combine) put("{} ", to_string(*s.combine));
+    put("%{}", s.value.index);
+    if (s.condition.valid()) put(" if %{}", s.condition.index);
+    put("\n");
   }
 
   void scalar(size_t i) {

@@ -202,4 +202,20 @@ ExprId ScalarBuilder::bind_index(ScalarId scalar) {
   return index;
 }
 
+ScalarId ScalarBuilder::philox(ScalarId seed, ScalarId stream, ScalarId position) {
+  for (const ScalarId operand : {seed, stream, position})
+    CRESSET_CHECK(kernel_[operand].dtype == DType::I64, "operands of philox are i64");
+  return kernel_.add({.op = Op::Philox, .dtype = DType::I64, .a = seed, .b = stream, .c = position});
+}
+
+ScalarBuilder::CheckedIndex ScalarBuilder::checked_index(ScalarId index, ExprId extent, BufferId report, int64_t site) {
+  CRESSET_CHECK(kernel_[index].dtype == DType::I64, "only an i64 scalar can be an index");
+  const ScalarId zero = constant_int(DType::I64, 0);
+  const ScalarId outside = binary(Op::BitOr, binary(Op::Lt, index, zero), binary(Op::Ge, index, size(extent)));
+  kernel_.stores.push_back({report, kernel_.env().pool().constant(site), index, outside});
+  CheckedIndex out{bind_index(select(outside, zero, index)), std::nullopt};
+  if (kernel_.env().range(extent).lo < 1) out.mask = unary(Op::BitNot, outside);
+  return out;
+}
+
 }  // namespace cresset::loop

@@ -1,5 +1,6 @@
 #include "loop/scalar_eval.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -187,6 +188,23 @@ int64_t floor_div(int64_t a, int64_t b) {
   return m != 0 && (m < 0) != (b < 0) ? q - 1 : q;
 }
 
+// The generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), with 10 rounds.
+int64_t philox(int64_t seed, int64_t stream, int64_t position) {
+  const auto half = [](int64_t v, int i) { return static_cast<uint32_t>(static_cast<uint64_t>(v) >> (32 * i)); };
+  const auto counter = static_cast<int64_t>(static_cast<uint64_t>(position) >> 2);
+  uint32_t words[4] = {half(counter, 0), half(counter, 1), half(stream, 0), half(stream, 1)};
+  uint32_t keys[2] = {half(seed, 0), half(seed, 1)};
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t first = uint64_t{words[0]} * kPhiloxMultipliers[0];
+    const uint64_t second = uint64_t{words[2]} * kPhiloxMultipliers[1];
+    const uint32_t next[4] = {static_cast<uint32_t>(second >> 32) ^ words[1] ^ keys[0], static_cast<uint32_t>(second),
+                              static_cast<uint32_t>(first >> 32) ^ words[3] ^ keys[1], static_cast<uint32_t>(first)};
+    std::copy(next, next + 4, words);
+    for (int k = 0; k < 2; ++k) keys[k] += kPhiloxKeySteps[k];
+  }
+  return words[position & 3];
+}
+
 int64_t shift(const Scalar& s, int64_t a, int64_t b) {
   const int64_t bits = byte_size(s.dtype) * 8;
   const bool outside = b < 0 || b >= bits;
@@ -323,6 +341,8 @@ Value apply(const Scalar& s, DType from, Value a, Value b, Value c) {
       out.integer = wrap_integer(
           s.dtype, static_cast<int64_t>(static_cast<uint64_t>(a.integer) * static_cast<uint64_t>(b.integer) +
                                         static_cast<uint64_t>(c.integer)));
+  } else if (s.op == Op::Philox) {
+    out.integer = philox(a.integer, b.integer, c.integer);
   } else if (is_float(from)) {
     out.number =
         round_number(s.dtype, arity(s.op) == 1 ? unary_number(s, a.number) : binary_number(s, a.number, b.number));

@@ -18,6 +18,9 @@ struct Value {
 // result undefined, the result is fixed here. A shift by an amount outside [0, bits) shifts everything out. An integer
 // x / 0 is x / 1. A conversion from float to integer out of range gives the least integer; types under 32 bits convert
 // through i32.
+inline constexpr uint32_t kPhiloxMultipliers[2] = {0xD2511F53, 0xCD9E8D57};
+inline constexpr uint32_t kPhiloxKeySteps[2] = {0x9E3779B9, 0xBB67AE85};
+
 Value apply(const Scalar& scalar, DType from, Value a, Value b, Value c);
 
 Value load_value(DType dtype, const void* buffer, int64_t index);  // f16/bf16 widen to f32

@@ -110,6 +110,10 @@ class Verifier {
       case Op::Select:
         require(operand(s.a) == DType::Bool, "%{}: condition is not bool", i);
         return require(operand(s.b) == s.dtype && operand(s.c) == s.dtype, "%{}: branches of another dtype", i);
+      case Op::Philox:
+        return require(operand(s.a) == DType::I64 && operand(s.b) == DType::I64 && operand(s.c) == DType::I64 &&
+                           s.dtype == DType::I64,
+                       "%{}: philox is i64", i);
       case Op::Reduce:
         return reduce(i, s);
       default:
@@ -149,6 +153,14 @@ class Verifier {
       const Buffer& buffer = kernel_.buffers[store.buffer.index];
       require(buffer.written, "store to a buffer not marked written");
       require(kernel_[store.value].dtype == compute_dtype(buffer.dtype), "store of another dtype");
+      const ScalarId condition = store.condition;
+      require(!condition.valid() || condition.index < kernel_.scalars.size(), "store under no condition");
+      if (!error_.empty()) return;
+      require(!condition.valid() || kernel_[condition].dtype == DType::Bool,
+              "store under a condition that is not bool");
+      const bool extreme = store.combine == Combine::Max || store.combine == Combine::Min;
+      require(!store.combine || store.combine == Combine::Sum || extreme, "store with another combine");
+      require(!store.combine || buffer.dtype != DType::Bool, "store of bools with a combine");
       address(store.address, kernel_.scalars.size(), "store");
     }
   }

@@ -42,7 +42,9 @@ class Generalizer {
     }
     for (size_t i = 0; i < old_.stores.size(); ++i) {
       const loop::Store& store = old_.stores[i];
-      kernel.stores.push_back({store.buffer, translate(space.store[i]), moved_[store.value.index]});
+      const loop::ScalarId condition = store.condition.valid() ? moved_[store.condition.index] : loop::ScalarId{};
+      kernel.stores.push_back(
+          {store.buffer, translate(space.store[i]), moved_[store.value.index], condition, store.combine});
     }
     for (const loop::Binding& b : old_.bindings)
       kernel.bindings.push_back({new_pool().var_of(indices_.at(b.var)), moved_[b.scalar.index]});
@@ -227,7 +229,8 @@ size_t hash_of(const Kernel& kernel) {
   for (const Dim& dim : kernel.dims) h = mixed(mixed(h, dim.var.index), dim.extent.index);
   for (const loop::Scalar& s : kernel.scalars)
     h = mixed(mixed(h, static_cast<size_t>(s.op) << 32 | s.expr.index), s.a.index);
-  for (const loop::Store& s : kernel.stores) h = mixed(mixed(h, s.address.index), s.value.index);
+  for (const loop::Store& s : kernel.stores)
+    h = mixed(mixed(mixed(h, s.address.index), s.value.index), s.condition.index);
   return h;
 }
 
@@ -250,7 +253,8 @@ bool same(const Kernel& a, const Kernel& b) {
                             }) &&
          std::ranges::equal(a.stores, b.stores,
                             [](const loop::Store& x, const loop::Store& y) {
-                              return x.buffer == y.buffer && x.address == y.address && x.value == y.value;
+                              return x.buffer == y.buffer && x.address == y.address && x.value == y.value &&
+                                     x.condition == y.condition && x.combine == y.combine;
                             }) &&
          std::ranges::equal(a.bindings, b.bindings, [](const loop::Binding& x, const loop::Binding& y) {
            return x.var == y.var && x.scalar == y.scalar;

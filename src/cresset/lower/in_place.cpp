@@ -14,11 +14,12 @@ using runtime::Home;
 using runtime::Program;
 using runtime::TensorId;
 
+// The address of the single store that defines all elements of the buffer.
 std::optional<sym::ExprId> only_store(const Kernel& kernel, BufferId buffer) {
   std::optional<sym::ExprId> address;
   for (const loop::Store& store : kernel.stores) {
     if (store.buffer != buffer) continue;
-    if (address) return std::nullopt;
+    if (address || store.condition.valid() || store.combine) return std::nullopt;
     address = store.address;
   }
   return address;

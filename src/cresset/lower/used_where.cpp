@@ -28,7 +28,8 @@ class Uses {
 
  private:
   bool escapes(ScalarId id) const {
-    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const auto& s) { return s.value == id; }) ||
+    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                       [&](const auto& s) { return s.value == id || s.condition == id; }) ||
            std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(), [&](const auto& b) { return b.scalar == id; });
   }
   bool all_users_agree(ScalarId id) {

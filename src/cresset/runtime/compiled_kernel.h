@@ -51,6 +51,7 @@ struct LaunchContext {
   using RunOnThreads = void (*)(int count, void (*body)(void* context, int i), void* context);
   int host_threads = 1;
   RunOnThreads run_on_threads = nullptr;  // for CPU kernels; nullptr: a single thread
+  void* stream = nullptr;                 // for GPU kernels: launches are enqueued here
 };
 
 // A kernel bound to the sizes of a call. It is launched repeatedly with changing addresses in the parameter block,

@@ -1,5 +1,6 @@
 #include "kernel_harness.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -74,17 +75,15 @@ bool same(DType dtype, Value expected, Value got, Tolerance tolerance) {
   return std::fabs(expected.number - got.number) <= allowed;
 }
 
-struct Memory {
-  explicit Memory(const KernelBuilder& k) : bytes(k.data) {
-    constexpr size_t kGuard = 64;  // catches writes past the end
-    for (std::vector<char>& buffer : bytes) {
-      buffer.insert(buffer.end(), kGuard, 0x5a);
-      pointers.push_back(buffer.data());
-    }
+}  // namespace
+
+Memory::Memory(const KernelBuilder& k) : bytes(k.data) {
+  constexpr size_t kGuard = 64;  // catches writes past the end
+  for (std::vector<char>& buffer : bytes) {
+    buffer.insert(buffer.end(), kGuard, 0x5a);
+    pointers.push_back(buffer.data());
   }
-  std::vector<std::vector<char>> bytes;
-  std::vector<void*> pointers;
-};
+}
 
 void compare(const KernelBuilder& k, const Memory& expected, const Memory& got, Tolerance tolerance,
              const std::string& what) {
@@ -109,6 +108,8 @@ void compare(const KernelBuilder& k, const Memory& expected, const Memory& got, 
   }
 }
 
+namespace {
+
 void run_ranges(const HostKernel& compiled, void* const* buffers, const int64_t* symbols, int64_t step) {
   const int64_t items = compiled.numbers(symbols)[kWorkItems];
   const size_t bytes = static_cast<size_t>(compiled.numbers(symbols)[kScratchBytes]);
@@ -132,13 +133,9 @@ void fill(KernelBuilder& k, uint32_t seed, bool specials) {
   }
 }
 
-void expect_same(KernelBuilder& k, Tolerance tolerance) {
-  ASSERT_EQ(loop::verify(k.kernel), "") << loop::print(k.kernel);
-  fill(k, 1, /*specials=*/false);
-  std::vector<int64_t> symbols;
-  for (loop::VarId var : k.kernel.size_symbols()) symbols.push_back(k.sizes.at(var));
-  Memory expected(k);
-  loop::interpret(k.kernel, expected.pointers.data(), symbols.data());
+void run_on_cpu(KernelBuilder& k, const std::vector<int64_t>& symbols, const Visit& visit) {
+  const auto updates = [](const loop::Store& s) { return s.combine.has_value(); };  // no CPU code
+  if (std::any_of(k.kernel.stores.begin(), k.kernel.stores.end(), updates)) return;
   for (int bits : kVectorBits) {
     CpuOptions options;
     options.vector_bits = bits;
@@ -149,10 +146,37 @@ void expect_same(KernelBuilder& k, Tolerance tolerance) {
     for (int64_t step : {int64_t{1} << 40, int64_t{1}, int64_t{3}}) {
       Memory got(k);
       run_ranges(HostKernel::from(*(*compiled)[0]), got.pointers.data(), symbols.data(), step);
-      compare(k, expected, got, tolerance, std::to_string(bits) + " bits");
+      visit(got, std::to_string(bits) + " bits");
       if (testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+namespace {
+
+std::vector<int64_t> symbols_of(const KernelBuilder& k) {
+  std::vector<int64_t> symbols;
+  for (loop::VarId var : k.kernel.size_symbols()) symbols.push_back(k.sizes.at(var));
+  return symbols;
+}
+
+}  // namespace
+
+void run_kernel(KernelBuilder& k, const Visit& visit) {
+  ASSERT_EQ(loop::verify(k.kernel), "") << loop::print(k.kernel);
+  fill(k, 1, /*specials=*/false);
+  for (const KernelRunner run : kKernelRunners) {
+    run(k, symbols_of(k), visit);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+void expect_same(KernelBuilder& k, Tolerance tolerance) {
+  ASSERT_EQ(loop::verify(k.kernel), "") << loop::print(k.kernel);
+  fill(k, 1, /*specials=*/false);
+  Memory expected(k);
+  loop::interpret(k.kernel, expected.pointers.data(), symbols_of(k).data());
+  run_kernel(k, [&](const Memory& got, const std::string& name) { compare(k, expected, got, tolerance, name); });
 }
 
 }  // namespace cresset::codegen::cpu

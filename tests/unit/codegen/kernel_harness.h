@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -50,7 +51,28 @@ void set_data(KernelBuilder& k, loop::BufferId buffer, const std::vector<T>& val
   k.data[buffer.index].assign(bytes, bytes + values.size() * sizeof(T));
 }
 
-// Compiles for every vector width, runs whole and in uneven ranges of work items, compares with the interpreter.
+// Copies of the test's buffers, with bytes after each that nothing may write.
+struct Memory {
+  explicit Memory(const KernelBuilder& k);
+  std::vector<std::vector<char>> bytes;
+  std::vector<void*> pointers;
+};
+void compare(const KernelBuilder& k, const Memory& expected, const Memory& got, Tolerance tolerance,
+             const std::string& what);
+
+// A way to compile and run kernels: shows what it makes of the buffers, under a name, for each form that the code has.
+// The test binary names those that it has.
+using Visit = std::function<void(const Memory& got, const std::string& name)>;
+using KernelRunner = void (*)(KernelBuilder& k, const std::vector<int64_t>& symbols, const Visit& visit);
+extern const std::vector<KernelRunner> kKernelRunners;
+// For every vector width, whole and in uneven ranges of work items.
+void run_on_cpu(KernelBuilder& k, const std::vector<int64_t>& symbols, const Visit& visit);
+// All variants of the GPU's code, in several shapes of launches, on the host.
+void run_on_simt(KernelBuilder& k, const std::vector<int64_t>& symbols, const Visit& visit);
+
+// By all runners. Inputs without data are filled at random.
+void run_kernel(KernelBuilder& k, const Visit& visit);
+// The same, and compares with the interpreter.
 void expect_same(KernelBuilder& k, Tolerance tolerance = {});
 
 inline constexpr int kVectorBits[] = {512, 256, 128};

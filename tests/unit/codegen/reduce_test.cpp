@@ -199,6 +199,40 @@ TEST(CodegenReduceMany, ReductionWithoutInnerDims) {
   expect_same(k);
 }
 
+// Softmax of rows with infinities and NaN, of which maxima and sums may be computed together.
+TEST(CodegenReduceMany, SoftmaxOfSpecialRows) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  for (const bool columns : {false, true}) {
+    for (const int64_t width : {1, 7, 64, 300}) {
+      const std::vector<std::vector<float>> specials = {
+          {}, {-inf, -inf}, {inf}, {nan}, {inf, -inf}, {nan, inf}, {-inf, nan}, {1e30f, -1e30f}, {-100, 100.f}};
+      const auto rows = static_cast<int64_t>(specials.size() + 1);
+      KernelBuilder k;
+      const ExprId r = k.size(rows), c = k.size(width), i = k.outer(r), j = k.inner(c);
+      const ExprId at = columns ? k.pool.add(k.pool.mul(j, r), i) : k.pool.add(k.pool.mul(i, c), j);
+      const auto x = k.input(DType::F32, rows * width);
+      std::vector<float> values(static_cast<size_t>(rows * width));
+      const auto element = [&](int64_t row, int64_t col) -> float& {
+        return values[static_cast<size_t>(columns ? col * rows + row : row * width + col)];
+      };
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t col = 0; col < width; ++col) {
+          element(row, col) = row + 1 == rows ? -inf : static_cast<float>((row * 31 + col * 17) % 23) - 11;
+          if (row + 1 == rows) continue;
+          const std::vector<float>& special = specials[static_cast<size_t>(row)];
+          const auto from_end = static_cast<size_t>(width - 1 - col);
+          if (from_end < special.size()) element(row, col) = special[from_end];
+        }
+      set_data(k, x, values);
+      const ScalarId v = k.load(x, at), most = k.b.reduce(Combine::Max, v);
+      const ScalarId e = k.b.unary(Op::Exp, k.b.binary(Op::Sub, v, most)), sum = k.b.reduce(Combine::Sum, e);
+      k.store(k.output(DType::F32, rows * width), at, k.b.binary(Op::Div, e, sum));
+      k.store(k.output(DType::F32, rows), i, sum);
+      expect_same(k, {.ulps = 32, .absolute = 1e-6});
+    }
+  }
+}
+
 TEST(CodegenReduceMany, LongSumIsAccurate) {
   const int64_t n = 3'000'000;
   KernelBuilder k;

@@ -79,8 +79,10 @@ void CpuBackend::need_workers(size_t count) {
   if (machine_->compilers.size() < count) machine_->compilers.resize(count);
 }
 
-std::string CpuBackend::make_image(const loop::Kernel& kernel, const Plan& plan, const std::string& entry,
-                                   size_t worker) {
+Result<std::string> CpuBackend::make_image(const loop::Kernel& kernel, const Plan& plan, const std::string& entry,
+                                           size_t worker) {
+  for (const loop::Store& store : kernel.stores)
+    if (store.combine) return Fallback{FallbackReason::CodegenFailed, "a store with a combine has no CPU code", ""};
   if (machine_->compilers[worker] == nullptr)
     machine_->compilers[worker] = std::make_unique<ObjectCompiler>(machine_->target);
   ObjectCompiler& compiler = *machine_->compilers[worker];

@@ -30,8 +30,8 @@ class CpuBackend final : public CachingBackend {
   std::shared_ptr<const Plan> plan(const loop::Kernel& kernel) override;
   runtime::LaunchPlan launch_plan(const loop::Kernel& kernel, const Plan& plan) override;
   void need_workers(size_t count) override;
-  std::string make_image(const loop::Kernel& kernel, const Plan& plan, const std::string& entry,
-                         size_t worker) override;
+  Result<std::string> make_image(const loop::Kernel& kernel, const Plan& plan, const std::string& entry,
+                                 size_t worker) override;
   Result<std::shared_ptr<const CompiledKernel>> load(const runtime::KernelImage& image, KernelRecord record) override;
 
   struct CpuPlan;

@@ -20,9 +20,11 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
       s_(kernel, schedule, module),
       index_(s_),
       memory_(s_, index_),
-      scalars_(s_, index_, memory_),
+      machine_(s_, index_, memory_),
+      scalars_(s_, index_, machine_),
       reduces_(s_, scalars_) {
   unroll_ = schedule.unroll;
+  s_.sum_levels = schedule.sum_levels;
   s_.resolver = options.resolver;
   s_.vector_bits = options.vector_bits;
   s_.has_fma = options.has_fma;
@@ -288,7 +290,7 @@ void KernelEmitter::reduction_pass(uint16_t pass) {
     std::vector<Accumulator> parts;
     for (const Accumulator& a : accumulators_)
       if (a.reduce == id) parts.push_back(a);
-    s_.values[id.index] = inner ? reduces_.across_lanes(parts) : reduces_.in_lanes(parts[0]);
+    s_.values[id.index] = reduces_.result(id, inner ? reduces_.across_lanes(parts) : reduces_.in_lanes(parts[0]));
   }
   accumulators_.clear();
 }

@@ -4,7 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "codegen/cpu/emit_reduce.h"
+#include "codegen/common/emit_reduce.h"
+#include "codegen/cpu/cpu_ops.h"
 
 namespace cresset::codegen::cpu {
 
@@ -75,9 +76,10 @@ class KernelEmitter {
 
   const loop::Kernel& kernel_;
   const Schedule& schedule_;
-  EmitState s_;
+  CpuState s_;
   IndexEmitter index_;
   MemoryEmitter memory_;
+  CpuOps machine_;
   ScalarEmitter scalars_;
   ReduceEmitter reduces_;
   int unroll_ = 1;

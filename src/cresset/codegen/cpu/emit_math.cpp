@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <llvm/Analysis/VectorUtils.h>
 
-#include "codegen/cpu/emit_approx.h"
+#include "codegen/common/emit_approx.h"
 
 namespace cresset::codegen::cpu {
 namespace {

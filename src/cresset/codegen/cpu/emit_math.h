@@ -1,13 +1,13 @@
 // Transcendental functions: inline code, calls into the vector-math library by width, or calls into libm lane by lane.
 #pragma once
 
-#include "codegen/cpu/emit_state.h"
+#include "codegen/cpu/cpu_state.h"
 
 namespace cresset::codegen::cpu {
 
 class MathEmitter {
  public:
-  explicit MathEmitter(EmitState& state) : s_(state) {}
+  explicit MathEmitter(CpuState& state) : s_(state) {}
   // Operands are all scalars or all vectors of the same length; f32 or f64.
   llvm::Value* emit(loop::Op op, std::vector<llvm::Value*> operands);
 
@@ -19,7 +19,7 @@ class MathEmitter {
   llvm::Value* slice(llvm::Value* v, int start, int count);
   llvm::FunctionCallee declare(const std::string& name, llvm::Type* type, size_t operands);
 
-  EmitState& s_;
+  CpuState& s_;
 };
 
 }  // namespace cresset::codegen::cpu

@@ -159,23 +159,25 @@ Value* MemoryEmitter::strided_load(llvm::Type* type, Value* pointer, int step, l
   return s_.ir.CreateShuffleVector(llvm::concatenateVectors(s_.ir, parts), picked);
 }
 
-void MemoryEmitter::strided_store(Value* value, Value* pointer, int step, llvm::Align align) {
+void MemoryEmitter::strided_store(Value* value, Value* pointer, int step, Masked how) {
+  const llvm::Align align = how.align;
+  Value* mask = how.mask;
   llvm::Type* element = value->getType()->getScalarType();
   if (step == -1) {
     const std::vector<int> order = reversed(s_.lanes);
     pointer = s_.ir.CreateGEP(element, pointer, s_.i64(1 - s_.lanes));
     value = s_.ir.CreateShuffleVector(value, order);
-    if (s_.mask == nullptr)
+    if (mask == nullptr)
       s_.ir.CreateAlignedStore(value, pointer, align);
     else
-      s_.ir.CreateMaskedStore(value, pointer, align, s_.ir.CreateShuffleVector(s_.mask, order));
+      s_.ir.CreateMaskedStore(value, pointer, align, s_.ir.CreateShuffleVector(mask, order));
     return;
   }
   for (int part = 0; part < step; ++part) {
     std::vector<int> spread;
     for (int i = 0; i < s_.lanes; ++i) spread.push_back((part * s_.lanes + i) / step);
     Value* to = s_.ir.CreateGEP(element, pointer, s_.i64(part * s_.lanes));
-    s_.ir.CreateMaskedStore(s_.ir.CreateShuffleVector(value, spread), to, align, spread_mask(s_.mask, step, part));
+    s_.ir.CreateMaskedStore(s_.ir.CreateShuffleVector(value, spread), to, align, spread_mask(mask, step, part));
   }
 }
 
@@ -244,26 +246,41 @@ void MemoryEmitter::store(const loop::Store& store, const IndexForm& form) {
   Value* value = s_.value(store.value);
   const bool moves = dtype == DType::BF16 && is_exactly_bf16(s_.kernel, store.value);
   value = moves ? high_half(value) : to_memory(dtype, value);
-  if (access == IndexEmitter::Access::Uniform && EmitState::is_vector(value)) {
+  Value* condition = store.condition.valid() ? s_.value(store.condition) : nullptr;
+  const bool varies = EmitState::is_vector(value) || (condition != nullptr && EmitState::is_vector(condition));
+  if (access == IndexEmitter::Access::Uniform && varies) {
     offset = s_.splat(offset);
     access = IndexEmitter::Access::Scattered;
   }
   Value* pointer = s_.ir.CreateGEP(s_.memory_type(dtype), s_.buffers[store.buffer.index], offset);
-  if (access == IndexEmitter::Access::Uniform) {
-    s_.ir.CreateAlignedStore(value, pointer, align);
-    return;
-  }
+  if (access == IndexEmitter::Access::Uniform) return store_where(condition, value, pointer, align);
   value = s_.splat(value);
+  Value* mask = lane_mask(condition);
   if (access == IndexEmitter::Access::Strided) {
-    strided_store(value, pointer, index_.step(form), align);
+    strided_store(value, pointer, index_.step(form), {align, mask});
   } else if (access == IndexEmitter::Access::Scattered) {
-    Value* mask = s_.mask != nullptr ? s_.mask : s_.splat(s_.ir.getTrue());
-    s_.ir.CreateMaskedScatter(value, pointer, align, mask);
-  } else if (s_.mask != nullptr) {
-    s_.ir.CreateMaskedStore(value, pointer, align, s_.mask);
+    s_.ir.CreateMaskedScatter(value, pointer, align, mask != nullptr ? mask : s_.splat(s_.ir.getTrue()));
+  } else if (mask != nullptr) {
+    s_.ir.CreateMaskedStore(value, pointer, align, mask);
   } else {
     s_.ir.CreateAlignedStore(value, pointer, align);
   }
+}
+
+// Stores a single value; `condition`: i1, or nullptr.
+void MemoryEmitter::store_where(Value* condition, Value* value, Value* pointer, llvm::Align align) {
+  if (condition == nullptr) {
+    s_.ir.CreateAlignedStore(value, pointer, align);
+    return;
+  }
+  llvm::Function* function = s_.ir.GetInsertBlock()->getParent();
+  auto* inside = llvm::BasicBlock::Create(s_.ir.getContext(), "store", function);
+  auto* after = llvm::BasicBlock::Create(s_.ir.getContext(), "stored", function);
+  s_.ir.CreateCondBr(condition, inside, after);
+  s_.ir.SetInsertPoint(inside);
+  s_.ir.CreateAlignedStore(value, pointer, align);
+  s_.ir.CreateBr(after);
+  s_.ir.SetInsertPoint(after);
 }
 
 }  // namespace cresset::codegen::cpu

@@ -1,13 +1,14 @@
 // Loads and stores: contiguous, uniform, strided, gathered; conversions between memory and register types.
 #pragma once
 
-#include "codegen/cpu/emit_index.h"
+#include "codegen/common/emit_index.h"
+#include "codegen/cpu/cpu_state.h"
 
 namespace cresset::codegen::cpu {
 
 class MemoryEmitter {
  public:
-  MemoryEmitter(EmitState& state, IndexEmitter& index) : s_(state), index_(index) {}
+  MemoryEmitter(CpuState& state, IndexEmitter& index) : s_(state), index_(index) {}
 
   llvm::Value* load(const loop::Scalar& scalar, const IndexForm& form);
   void store(const loop::Store& store, const IndexForm& form);
@@ -24,7 +25,12 @@ class MemoryEmitter {
   llvm::Value* lane_mask(llvm::Value* extra);  // mask of the body combined with the load's mask; nullptr: all lanes
   llvm::Value* spread_mask(llvm::Value* mask, int step, int part);
   llvm::Value* strided_load(llvm::Type* type, llvm::Value* pointer, int step, llvm::Align align, llvm::Value* mask);
-  void strided_store(llvm::Value* value, llvm::Value* pointer, int step, llvm::Align align);
+  struct Masked {
+    llvm::Align align;
+    llvm::Value* mask;  // nullptr: all lanes
+  };
+  void strided_store(llvm::Value* value, llvm::Value* pointer, int step, Masked how);
+  void store_where(llvm::Value* condition, llvm::Value* value, llvm::Value* pointer, llvm::Align align);
   // The lanes of an access. `access` classifies their addresses from `offset` on, `step` elements apart.
   struct Lanes {
     llvm::Type* type;
@@ -36,7 +42,7 @@ class MemoryEmitter {
   llvm::Value* run_load(const Lanes& lanes, const IndexEmitter::Run& run, const IndexForm& form);
   llvm::Value* uniform_load(llvm::Type* type, llvm::Value* pointer, llvm::Value* condition, llvm::Align align);
 
-  EmitState& s_;
+  CpuState& s_;
   IndexEmitter& index_;
 };
 

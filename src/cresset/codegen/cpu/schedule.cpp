@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
-
-#include "loop/canonical.h"
-#include "loop/collapse.h"
 
 namespace cresset::codegen::cpu {
 namespace {
 
-using loop::IndexSpace;
 using loop::Kernel;
 using loop::Op;
 using loop::Scalar;
@@ -23,20 +18,12 @@ constexpr int kLeastGathered = 4;            // bytes: narrower elements are gat
 constexpr int64_t kMostStrided = 4;          // elements between lanes in accesses by whole vectors
 constexpr int64_t kLongReduction = 1 << 18;  // inner points from which float sums have two levels of totals
 
-bool is_heavy(Op op) {
-  return (op >= Op::Exp && op <= Op::Lgamma && op != Op::Sqrt && op != Op::Rsqrt) || op == Op::Pow || op == Op::Atan2 ||
-         op == Op::Hypot;
-}
-
-class Scheduler {
+class Scheduler : Planner {
  public:
-  Scheduler(const Kernel& kernel, int vector_bits) : kernel_(kernel), env_(kernel.env()), pool_(env_.pool()) {
-    out_.width = vector_bits / 32;
-  }
+  Scheduler(const Kernel& kernel, int vector_bits) : Planner(kernel, out_) { out_.width = vector_bits / 32; }
 
   Schedule run() {
-    out_.analysis = loop::analyze(kernel_);
-    space_ = collapsed_space(kernel_);
+    collapse();
     choose_vector_loop();
     find_live();
     choose_tile();
@@ -49,15 +36,12 @@ class Scheduler {
   }
 
  private:
-  size_t count() const { return kernel_.scalars.size(); }
-  const Scalar& scalar(size_t i) const { return kernel_.scalars[i]; }
-
   // Returns the bytes accessed with unit or small strides along `loop`. A store counts double, since scattering costs
   // more than gathering. In kernels with rows, accesses at row level are ignored, because rows may have any number of
   // points. Reads with large or irregular strides then count against the loop. Along another loop they may be
   // contiguous, or uniform across lanes.
   double unit_stride_bytes(const Loop& loop) {
-    const bool has_rows = !space_.inner.empty();
+    const bool has_rows = !space().inner.empty();
     double votes = 0;
     auto vote = [&](ExprId e, DType dtype, double weight, bool is_point) {
       sym::ExprPool::Affine form;
@@ -74,11 +58,11 @@ class Scheduler {
     };
     for (size_t i = 0; i < count(); ++i) {
       if (scalar(i).op != Op::Load) continue;
-      vote(space_.scalar[i], kernel_.buffers[scalar(i).buffer.index].dtype, 1, out_.analysis.is_point[i] != 0);
+      vote(space().scalar[i], kernel_.buffers[scalar(i).buffer.index].dtype, 1, out_.analysis.is_point[i] != 0);
     }
     for (size_t i = 0; i < kernel_.stores.size(); ++i) {
       const DType dtype = kernel_.buffers[kernel_.stores[i].buffer.index].dtype;
-      vote(space_.store[i], dtype, 2, out_.analysis.store_is_point[i] != 0);
+      vote(space().store[i], dtype, 2, out_.analysis.store_is_point[i] != 0);
     }
     return std::max(votes, 0.0);
   }
@@ -99,19 +83,19 @@ class Scheduler {
   // lanes ends a row. Rows may be shorter than a vector, but the number of rows may not. Without another outer loop
   // there would be too few work items.
   bool shares_reads(const Loop& loop) {
-    if (space_.inner.empty() || space_.outer.size() < 2) return false;
+    if (space().inner.empty() || space().outer.size() < 2) return false;
     if (!pool_.is_const(loop.extent) || pool_.const_value(loop.extent) < out_.width) return false;
     const auto steps_by = [&](ExprId e, int64_t step) {
       sym::ExprPool::Affine form;
       return !e.valid() || (pool_.affine_in(e, loop.var, form) && pool_.is_const(form.coefficient, step));
     };
     for (size_t i = 0; i < count(); ++i) {
-      const ExprId at = space_.scalar[i];
+      const ExprId at = space().scalar[i];
       if (scalar(i).op != Op::Load || !at.valid() || !out_.analysis.is_point[i]) continue;
       if (pool_.uses_var(at, loop.var) && !steps_by(at, 1)) return false;
     }
     for (size_t i = 0; i < kernel_.stores.size(); ++i)
-      if (out_.analysis.store_is_point[i] || !steps_by(space_.store[i], 1)) return false;
+      if (out_.analysis.store_is_point[i] || !steps_by(space().store[i], 1)) return false;
     return true;
   }
 
@@ -122,41 +106,15 @@ class Scheduler {
   }
 
   void choose_vector_loop() {
-    if (space_.outer.empty() && space_.inner.empty()) add_dummy_loop();
     const Loop* best = nullptr;
     double best_score = -1;
-    for (const auto* list : {&space_.inner, &space_.outer}) {
+    for (const auto* list : {&space().inner, &space().outer}) {
       for (auto it = list->rbegin(); it != list->rend(); ++it) {
         const double s = !it->inner && shares_reads(*it) ? std::numeric_limits<double>::infinity() : score(*it);
         if (s > best_score) best = &*it, best_score = s;
       }
     }
-    const Loop vector = *best;
-    for (const Loop& loop : space_.outer)
-      if (loop.var != vector.var) out_.loops.push_back(loop);
-    if (!vector.inner) out_.loops.push_back(vector);
-    out_.vector = out_.loops.size() - 1;
-    for (const Loop& loop : space_.inner)
-      if (loop.var != vector.var) out_.loops.push_back(loop);
-    if (!vector.inner) return;
-    out_.vector = out_.loops.size();
-    out_.loops.push_back(vector);
-  }
-
-  void add_dummy_loop() {
-    const ExprId one = pool_.constant(1);
-    space_.outer.push_back({pool_.var_of(env_.new_index_var(one)), one, false});
-  }
-
-  void find_live() {
-    out_.live.assign(count(), 0);
-    auto mark = [&](ScalarId s) { out_.live[s.index] = 1; };
-    for (const loop::Store& s : kernel_.stores) {
-      mark(s.value);
-      loop::for_each_bound_scalar(kernel_, s.address, mark);
-    }
-    for (size_t i = count(); i-- > 0;)
-      if (out_.live[i]) loop::for_each_operand(kernel_, scalar(i), mark);
+    set_loops(*best);
   }
 
   // Whether load i has unit stride along loop `along`, and larger steps along the vector loop.
@@ -168,7 +126,7 @@ class Scheduler {
     if (byte_size(kernel_.buffers[s.buffer.index].dtype) > kWidestElement) return false;
     bool indirect = false;
     loop::for_each_bound_scalar(kernel_, s.expr, [&](ScalarId) { indirect = true; });
-    const ExprId e = space_.scalar[i];
+    const ExprId e = space().scalar[i];
     if (indirect || !pool_.affine_in(e, vector_var(), by_vector) || !pool_.affine_in(e, along.var, by_tile))
       return false;
     const ExprId step = by_vector.coefficient;
@@ -190,94 +148,6 @@ class Scheduler {
       out_.tile = k;
     }
     for (size_t i = 0; i < count() && out_.has_tile(); ++i) out_.tiled[i] = crosses(i, out_.loops[out_.tile]);
-  }
-
-  VarId vector_var() const { return out_.loops[out_.vector].var; }
-
-  IndexForm index_form(ExprId e) {
-    IndexForm out{e, {}, {}};
-    sym::ExprPool::Affine form;
-    if (!e.valid() || !pool_.affine_in(e, vector_var(), form)) return out;
-    out.coefficient = form.coefficient;
-    out.rest = form.rest;
-    return out;
-  }
-
-  // Derives the depth of an expression from its variables, and whether it differs between lanes.
-  void levels_of(ExprId e, uint16_t& depth, bool& vector) {
-    if (!e.valid()) return;
-    std::vector<VarId> vars;
-    pool_.collect_vars(e, vars);
-    for (VarId var : vars) {
-      for (size_t k = 0; k < out_.loops.size(); ++k)
-        if (out_.loops[k].var == var) depth = std::max(depth, out_.loop_depth(k));
-      vector |= var == vector_var();
-      for (const loop::Binding& b : kernel_.bindings) {
-        if (b.var != var) continue;
-        depth = std::max(depth, out_.depth[b.scalar.index]);
-        vector |= out_.is_vector[b.scalar.index] != 0;
-      }
-    }
-  }
-
-  void find_levels() {
-    out_.depth.assign(count(), 0);
-    out_.is_vector.assign(count(), 0);
-    for (size_t i = 0; i < count(); ++i) {
-      uint16_t depth = 0;
-      bool vector = false;
-      for (ScalarId operand : {scalar(i).a, scalar(i).b, scalar(i).c}) {
-        if (!operand.valid()) continue;
-        depth = std::max(depth, out_.depth[operand.index]);
-        vector |= out_.is_vector[operand.index] != 0;
-      }
-      levels_of(space_.scalar[i], depth, vector);
-      if (scalar(i).op == Op::Reduce) {
-        depth = out_.row_depth();
-        vector &= !out_.vector_is_inner();
-      }
-      out_.depth[i] = depth;
-      out_.is_vector[i] = vector;
-      out_.scalar_index.push_back(index_form(space_.scalar[i]));
-    }
-    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
-      uint16_t depth = out_.depth[kernel_.stores[i].value.index];
-      bool vector = false;
-      levels_of(space_.store[i], depth, vector);
-      // A point store stays inside the inner loops even if it is invariant there, because the loops may be empty.
-      const bool point = out_.analysis.store_is_point[i] != 0 && out_.first_inner() != out_.loops.size();
-      out_.store_in_row.push_back(depth <= out_.row_depth() && !point);
-      out_.store_index.push_back(index_form(space_.store[i]));
-    }
-    out_.position = index_form(space_.position);
-  }
-
-  // Scalars needed inside the inner loops of a pass, closed over operands.
-  std::vector<uint8_t> needed_in(uint16_t pass) {
-    std::vector<uint8_t> need(count(), 0);
-    auto mark = [&](ScalarId s) { need[s.index] = 1; };
-    if (pass == out_.analysis.stages) {
-      for (size_t i = 0; i < kernel_.stores.size(); ++i) {
-        if (out_.store_in_row[i]) continue;
-        mark(kernel_.stores[i].value);
-        loop::for_each_bound_scalar(kernel_, kernel_.stores[i].address, mark);
-      }
-    } else {
-      for (size_t i = 0; i < count(); ++i)
-        if (out_.live[i] && scalar(i).op == Op::Reduce && out_.analysis.stage[i] == pass + 1) mark(scalar(i).a);
-    }
-    for (size_t i = count(); i-- > 0;) {
-      if (out_.depth[i] <= out_.row_depth()) need[i] = 0;
-      if (!need[i] || reloaded_in(i, pass)) continue;
-      loop::for_each_operand(kernel_, scalar(i), mark);
-    }
-    return need;
-  }
-
-  bool reloaded_in(size_t i, uint16_t pass) const {
-    for (size_t k = 0; k < out_.spilled.size(); ++k)
-      if (out_.spilled[k].index == i) return pass > out_.spilled_first[k];
-    return false;
   }
 
   // Whether lanes read distant elements one by one, in rows which fit in caches.
@@ -335,13 +205,6 @@ class Scheduler {
     out_.masked = out_.width > 1 && (sequential_inside || (out_.unroll == 1 && out_.width == kWidthWithMasks));
   }
 
-  ExprId product_of(bool inner, bool with_vector) {
-    ExprId out = pool_.constant(1);
-    for (size_t k = 0; k < out_.loops.size(); ++k)
-      if (out_.loops[k].inner == inner && (with_vector || k != out_.vector)) out = pool_.mul(out, out_.loops[k].extent);
-    return out;
-  }
-
   // A work item: a block of the tile loop times a block of the vector loop. Each row of the block reads whole cache
   // lines and each column writes whole cache lines, few enough to stay in the caches.
   void size_tiles() {
@@ -380,67 +243,17 @@ class Scheduler {
     out_.scratch_bytes = pool_.mul(slots, pool_.constant(8 * static_cast<int64_t>(out_.spilled.size())));
   }
 
-  void prove_unsigned() {
-    for (const IndexForm& form : out_.scalar_index) prove_unsigned(form.expr);
-    for (const IndexForm& form : out_.store_index) prove_unsigned(form.expr);
-    prove_unsigned(out_.position.expr);
-    std::sort(out_.unsigned_division.begin(), out_.unsigned_division.end());
-    auto last = std::unique(out_.unsigned_division.begin(), out_.unsigned_division.end());
-    out_.unsigned_division.erase(last, out_.unsigned_division.end());
-  }
-
-  void prove_unsigned(ExprId e) {
-    if (!e.valid()) return;
-    const sym::Kind kind = pool_[e].kind;
-    const std::vector<ExprId> operands(pool_.operands(e).begin(), pool_.operands(e).end());
-    for (ExprId operand : operands) prove_unsigned(operand);
-    if (kind != sym::Kind::FloorDiv && kind != sym::Kind::Mod) return;
-    if (is_not_negative(operands[1]) && is_not_negative(operands[0])) out_.unsigned_division.push_back(e);
-  }
-
-  // Also proves it from the bound of a loop, as for an index which counts down from its extent.
-  bool is_not_negative(ExprId e) { return env_.range(e).lo >= 0 || env_.known_true(pool_.ge(e, pool_.constant(0))); }
-
-  const Kernel& kernel_;
-  sym::ShapeEnv& env_;
-  sym::ExprPool& pool_;
-  IndexSpace space_;
   Schedule out_;
 };
 
 }  // namespace
 
-size_t Schedule::first_inner() const {
-  size_t k = 0;
-  while (k < loops.size() && !loops[k].inner) ++k;
-  return k;
-}
-
-uint16_t Schedule::loop_depth(size_t k) const {
-  if ((k == vector || k == tile) && !vector_is_inner()) return 2;
-  if (!loops[k].inner) return 1;
-  return static_cast<uint16_t>(row_depth() + 1 + (k - first_inner()));
-}
-
 Schedule make_schedule(const Kernel& kernel, int vector_bits) { return Scheduler(kernel, vector_bits).run(); }
 
 std::string schedule_text(const Kernel& kernel, const Schedule& s) {
-  loop::CanonicalNames names(kernel);
-  for (size_t k = 0; k < s.loops.size(); ++k) names.set_name(s.loops[k].var, fmt::format("v{}", k));
-  std::string out = fmt::format("vector {} width {} unroll {} masked {} block {} by {} sums {}\n", s.vector, s.width,
-                                s.unroll, s.masked, s.block, s.tile_block, s.sum_levels);
-  auto put = [&](ExprId e) { out += e.valid() ? names.text(e) + "\n" : "-\n"; };
-  for (const Loop& loop : s.loops) out += (loop.inner ? "i " : "o ") + names.text(loop.extent) + "\n";
-  for (const IndexForm& form : s.scalar_index) put(form.expr);
-  for (const IndexForm& form : s.store_index) put(form.expr);
-  put(s.position.expr);
-  for (size_t k = 0; k < s.spilled.size(); ++k)
-    out += fmt::format("spill %{} {}\n", s.spilled[k].index, s.spilled_first[k]);
-  std::vector<std::string> divisions;
-  for (ExprId e : s.unsigned_division) divisions.push_back(names.text(e));
-  std::sort(divisions.begin(), divisions.end());
-  for (const std::string& division : divisions) out += "u " + division + "\n";
-  return out;
+  return fmt::format("vector {} width {} unroll {} masked {} block {} by {} sums {}\n", s.vector, s.width, s.unroll,
+                     s.masked, s.block, s.tile_block, s.sum_levels) +
+         plan_text(kernel, s);
 }
 
 std::string describe(const Kernel& kernel, const Schedule& s) {

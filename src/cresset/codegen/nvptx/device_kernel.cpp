@@ -1,0 +1,98 @@
+#include "codegen/nvptx/device_kernel.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cresset::codegen::nvptx {
+namespace {
+
+// Sizes are known; addresses come with each launch, and with them the variant.
+class BoundDeviceKernel final : public runtime::BoundKernel {
+ public:
+  BoundDeviceKernel(const DeviceKernel& kernel, runtime::ParamBlock params)
+      : kernel_(kernel), params_(params), outputs_(kernel.numbers(params.symbol(0))), numbers_(outputs_) {
+    given_ = runtime::ParamBlock::size(params.buffers, params.symbols) / sizeof(int64_t);
+    parameters_.resize(given_);
+    for (const int64_t divisor : numbers_.divisors()) parameters_.push_back(static_cast<int64_t>(magic_of(divisor)));
+    parameters_.resize(parameters_.size() + 2);
+    for (int v = 0; v < kVariants; ++v) {
+      const auto variant = static_cast<Variant>(v);
+      if (numbers_.has(variant))
+        workspace_ = std::max(workspace_, launch_of(numbers_, variant, kernel_.machine()).workspace_bytes);
+    }
+  }
+
+  int64_t scratch_bytes(const runtime::LaunchContext&) const override { return workspace_; }
+
+  void launch(const runtime::LaunchContext& context, void* scratch) const override {
+    std::memcpy(parameters_.data(), params_.bytes, given_ * sizeof(int64_t));
+    const std::span addresses(reinterpret_cast<const uint64_t*>(parameters_.data()), params_.buffers);
+    const Launch chosen = choose_launch(numbers_, addresses, kernel_.machine());
+    kernel_.launch(chosen, numbers_[kStages], parameters_, scratch, context.stream);
+  }
+
+ private:
+  const DeviceKernel& kernel_;
+  const runtime::ParamBlock params_;
+  const std::vector<int64_t> outputs_;
+  const Numbers numbers_;
+  size_t given_ = 0;  // parameters that the block holds
+  int64_t workspace_ = 0;
+  mutable std::vector<int64_t> parameters_;  // a bound kernel is one call's at a time
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const DeviceKernel>> DeviceKernel::load(std::shared_ptr<runtime::GpuDevice> device,
+                                                               const runtime::KernelImage& image,
+                                                               runtime::KernelRecord record) {
+  const size_t outputs = record.plan.numbers.output_count();
+  if (outputs < kFirstFree)
+    return Fallback{FallbackReason::CodegenFailed, "a kernel from disk has another launch plan", ""};
+  CRESSET_TRY(void* const loaded, device->load(image));
+  std::shared_ptr<DeviceKernel> out(new DeviceKernel(std::move(device), std::move(record)));
+  bool any = false;
+  for (int v = 0; v < kVariants; ++v) {
+    const std::string name = image.entry + std::string(suffix(static_cast<Variant>(v)));
+    out->functions_[static_cast<size_t>(v)] = out->device_->function(loaded, name);
+    any |= out->functions_[static_cast<size_t>(v)].handle != nullptr;
+  }
+  if (!any) return Fallback{FallbackReason::CodegenFailed, "an image holds none of the kernel's functions", ""};
+  return std::shared_ptr<const DeviceKernel>(std::move(out));
+}
+
+std::vector<int64_t> DeviceKernel::numbers(const int64_t* symbols) const {
+  std::vector<int64_t> out(record().plan.numbers.output_count());
+  record().plan.numbers.run(symbols, out.data());
+  return out;
+}
+
+Machine DeviceKernel::machine() const {
+  const runtime::DeviceProperties& p = device_->properties();
+  return {.multiprocessors = p.multiprocessors, .most_threads = p.threads_of_multiprocessor};
+}
+
+runtime::FunctionProperties DeviceKernel::properties_of(Variant variant) const {
+  const runtime::DeviceFunction function = functions_[static_cast<size_t>(variant)];
+  return function.handle == nullptr ? runtime::FunctionProperties{} : device_->properties_of(function);
+}
+
+std::unique_ptr<runtime::BoundKernel> DeviceKernel::bind(runtime::ParamBlock params) const {
+  return std::make_unique<BoundDeviceKernel>(*this, params);
+}
+
+void DeviceKernel::launch(const Launch& launch, int64_t passes, std::span<int64_t> parameters, void* workspace,
+                          runtime::Stream stream) const {
+  if (launch.nothing()) return;
+  const runtime::DeviceFunction function = functions_[static_cast<size_t>(launch.variant)];
+  CRESSET_CHECK(function.handle != nullptr, "a launch of a variant that the image lacks");
+  const runtime::LaunchConfig config{.grid = {launch.grid_x, launch.grid_y, 1},
+                                     .block = {launch.block_x, launch.block_y, 1}};
+  parameters[parameters.size() - 2] = reinterpret_cast<int64_t>(workspace);
+  for (int64_t pass = 0; pass <= (launch.splits > 1 ? passes : 0); ++pass) {
+    parameters.back() = launch.splits | pass << 32;
+    device_->launch(function, config, parameters, stream);
+  }
+}
+
+}  // namespace cresset::codegen::nvptx

@@ -1,0 +1,41 @@
+// A kernel in the GPU, and its launches.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "codegen/nvptx/launch.h"
+#include "runtime/device.h"
+
+namespace cresset::codegen::nvptx {
+
+class DeviceKernel final : public runtime::CompiledKernel {
+ public:
+  // Fallback: the device does not take the image, or it lacks a variant.
+  static Result<std::shared_ptr<const DeviceKernel>> load(std::shared_ptr<runtime::GpuDevice> device,
+                                                          const runtime::KernelImage& image,
+                                                          runtime::KernelRecord record);
+  // The kernel as what it is, of the GPU's backend.
+  static const DeviceKernel& from(const runtime::CompiledKernel& kernel) {
+    return static_cast<const DeviceKernel&>(kernel);
+  }
+
+  std::unique_ptr<runtime::BoundKernel> bind(runtime::ParamBlock params) const override;
+
+  std::vector<int64_t> numbers(const int64_t* symbols) const;
+  Machine machine() const;
+  runtime::GpuDevice& device() const { return *device_; }
+  runtime::FunctionProperties properties_of(Variant variant) const;
+  // One launch; several where blocks share outer points. `parameters` as emit_kernel.h says, the last two of them free.
+  void launch(const Launch& launch, int64_t passes, std::span<int64_t> parameters, void* workspace,
+              runtime::Stream stream) const;
+
+ private:
+  DeviceKernel(std::shared_ptr<runtime::GpuDevice> device, runtime::KernelRecord record)
+      : CompiledKernel(std::move(record)), device_(std::move(device)) {}
+
+  const std::shared_ptr<runtime::GpuDevice> device_;
+  std::array<runtime::DeviceFunction, kVariants> functions_{};
+};
+
+}  // namespace cresset::codegen::nvptx

@@ -1,0 +1,159 @@
+#include "codegen/nvptx/launch.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace cresset::codegen::nvptx {
+namespace {
+
+constexpr int64_t kWarpThreads = 32;
+constexpr int64_t kThreads = 256;       // of a block, where nothing says otherwise
+constexpr int64_t kMostGroup = 1024;    // threads that share a row
+constexpr int64_t kChunksInFlight = 4;  // that a thread of a row loads before it waits
+constexpr int64_t kColumnsGroup = 8;    // threads along y of columns
+constexpr int64_t kMostSplits = 256;
+constexpr int64_t kLeastSplitRounds = 4;  // a block that shares a row goes round its chunks at least so many times
+constexpr int64_t kMostGridX = 0x7fffffff;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t power_of_two(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
+
+// Enough blocks to fill the machine twice, none with next to nothing to do.
+int64_t splits_for(const Numbers& n, const Machine& machine, int64_t blocks, int64_t threads, int64_t chunks,
+                   int64_t group) {
+  if (!n[kMaySplit]) return 1;
+  const int64_t wanted = 2 * machine.multiprocessors * std::max<int64_t>(1, machine.most_threads / threads / 2);
+  if (blocks * 2 > wanted) return 1;
+  const int64_t most = chunks / (group * kChunksInFlight * kLeastSplitRounds);
+  return std::clamp<int64_t>(std::min(ceil_div(wanted, std::max<int64_t>(blocks, 1)), most), 1, kMostSplits);
+}
+
+Launch rows(const Numbers& n, Variant variant, const Machine& machine, int64_t group, int64_t splits) {
+  Launch out{.variant = variant};
+  const int64_t count = n.outer_chunks(variant), chunks = n.inner_chunks(variant);
+  if (count == 0) return out;
+  if (variant == Variant::Kept) {
+    group = std::max(group, ceil_div(ceil_div(chunks, kKeptChunks), kWarpThreads) * kWarpThreads);
+    splits = 1;
+  } else if (group == 0) {
+    group = std::clamp<int64_t>(power_of_two(ceil_div(chunks, kChunksInFlight)), kWarpThreads, kThreads);
+  }
+  group = std::clamp<int64_t>(group, kWarpThreads, kMostGroup);
+  const int64_t rows_of_block = group == kWarpThreads ? kThreads / kWarpThreads : 1;
+  const int64_t blocks = ceil_div(count, rows_of_block);
+  if (splits == 0) splits = splits_for(n, machine, blocks, group * rows_of_block, chunks, group);
+  if (!n[kMaySplit]) splits = 1;
+  out.block_x = static_cast<uint32_t>(group);
+  out.block_y = static_cast<uint32_t>(rows_of_block);
+  out.grid_x = static_cast<uint32_t>(std::min(blocks, kMostGridX));
+  out.splits = out.grid_y = static_cast<uint32_t>(splits);
+  if (splits > 1) out.workspace_bytes = n[kReductions] * count * splits * 8;
+  return out;
+}
+
+Launch columns(const Numbers& n, Variant variant, const Machine& machine, int64_t group, int64_t splits) {
+  Launch out{.variant = variant};
+  const int64_t count = n.outer_chunks(variant), chunks = n.inner_chunks(variant);
+  if (count == 0) return out;
+  if (group == 0) group = std::clamp<int64_t>(power_of_two(ceil_div(chunks, kChunksInFlight)), 1, kColumnsGroup);
+  group = std::clamp<int64_t>(group, 1, kColumnsGroup);
+  const int64_t blocks = ceil_div(count, kWarpThreads);
+  if (splits == 0) splits = splits_for(n, machine, blocks, kWarpThreads * group, chunks, group);
+  if (!n[kMaySplit]) splits = 1;
+  out.block_x = kWarpThreads;
+  out.block_y = static_cast<uint32_t>(group);
+  out.grid_x = static_cast<uint32_t>(std::min(blocks, kMostGridX));
+  out.splits = out.grid_y = static_cast<uint32_t>(splits);
+  if (splits > 1) out.workspace_bytes = n[kReductions] * count * n.lanes(variant) * splits * 8;
+  return out;
+}
+
+Launch points(const Numbers& n, Variant variant) {
+  Launch out{.variant = variant};
+  const int64_t count = n.outer_chunks(variant);
+  out.block_x = kThreads;
+  out.grid_x = static_cast<uint32_t>(std::min(ceil_div(count, kThreads), kMostGridX));
+  return out;
+}
+
+// A block a square; loops other than the two of the square give more squares.
+Launch tiles(const Numbers& n) {
+  Launch out{.variant = Variant::Tiled};
+  const int64_t side = n[kTileSide], extent = n[kTileExtent];
+  if (extent == 0 || n[kVectorExtent] == 0) return out;
+  const int64_t squares = ceil_div(extent, side) * ceil_div(n[kVectorExtent], side) * (n[kOuterPoints] / extent);
+  out.block_x = kTileThreadsX;
+  out.block_y = kTileThreadsY;
+  out.grid_x = static_cast<uint32_t>(std::min(squares, kMostGridX));
+  return out;
+}
+
+// Squares with few points of a loop leave most threads idle.
+bool fills_tiles(const Numbers& n) {
+  const int64_t half = n[kTileSide] / 2;
+  return n[kTileExtent] >= half && n[kVectorExtent] >= half;
+}
+
+}  // namespace
+
+// With 2^(l-1) < divisor <= 2^l the multiplier ceil(2^(31+l) / divisor) is below 2^32, and exceeds the true ratio by
+// less than 2^l / divisor / 2^31: not enough to reach the next quotient for n < 2^31. A divisor of 1 takes l = 0.
+uint64_t magic_of(int64_t divisor) {
+  if (divisor <= 0 || divisor >= kNoIndex32) return uint64_t{31} << 32 | uint64_t{1} << 31;  // never looked at
+  const auto d = static_cast<uint64_t>(divisor);
+  const uint64_t l = static_cast<uint64_t>(std::bit_width(d - 1));
+  const uint64_t multiplier = ((uint64_t{1} << (31 + l)) + d - 1) / d;
+  return (31 + l) << 32 | multiplier;
+}
+
+int64_t Numbers::outer_chunks(Variant variant) const {
+  const int64_t points = outputs_[kOuterPoints];
+  return shape() == Shape::Rows ? points : points * ceil_div(outputs_[kVectorExtent], lanes(variant));
+}
+
+int64_t Numbers::inner_chunks(Variant variant) const {
+  const int64_t points = outputs_[kInnerPoints];
+  return shape() == Shape::Rows ? points * ceil_div(outputs_[kVectorExtent], lanes(variant)) : points;
+}
+
+bool Numbers::allows(Variant variant, std::span<const uint64_t> addresses) const {
+  if (!has(variant)) return false;
+  if (variant == Variant::Narrow64) return true;
+  if (outputs_[kGreatest] >= kNoIndex32) return false;
+  if (variant == Variant::Narrow32 || variant == Variant::Tiled) return true;
+  if (outputs_[kWideHolds] == 0) return false;
+  for (size_t i = 0; i < alignments().size(); ++i)
+    if (addresses[i] % static_cast<uint64_t>(alignments()[i]) != 0) return false;
+  if (variant == Variant::Wide) return true;
+  const int64_t chunks = inner_chunks(variant);
+  return chunks >= 1 && chunks <= kMostGroup * kKeptChunks;
+}
+
+Launch launch_of(const Numbers& numbers, Variant variant, const Machine& machine, int64_t group, int64_t splits) {
+  switch (numbers.shape()) {
+    case Shape::Points:
+      return variant == Variant::Tiled ? tiles(numbers) : points(numbers, variant);
+    case Shape::Rows:
+      return rows(numbers, variant, machine, group, splits);
+    case Shape::Columns:
+      return columns(numbers, variant, machine, group, splits);
+  }
+  return {};
+}
+
+Launch choose_launch(const Numbers& numbers, std::span<const uint64_t> addresses, const Machine& machine) {
+  // A few long rows are split rather than kept.
+  const bool few_rows = numbers[kMaySplit] != 0 && numbers[kOuterPoints] * 4 < machine.multiprocessors;
+  const bool long_rows = numbers.inner_chunks(Variant::Wide) > 2 * kThreads * kKeptChunks;
+  const Variant order[] = {Variant::Tiled, Variant::Kept, Variant::Wide, Variant::Narrow32, Variant::Narrow64};
+  for (const Variant variant : order) {
+    if (variant == Variant::Tiled && !fills_tiles(numbers)) continue;
+    if (variant == Variant::Kept && few_rows && long_rows) continue;
+    if (numbers.allows(variant, addresses)) return launch_of(numbers, variant, machine);
+  }
+  return {};
+}
+
+}  // namespace cresset::codegen::nvptx

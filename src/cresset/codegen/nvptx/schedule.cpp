@@ -1,0 +1,491 @@
+#include "codegen/nvptx/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "codegen/nvptx/launch.h"
+#include "loop/canonical.h"
+
+namespace cresset::codegen::nvptx {
+namespace {
+
+using loop::Kernel;
+using loop::Op;
+using sym::Kind;
+
+constexpr int64_t kVectorBytes = 16;           // of one access of a thread
+constexpr int64_t kMostGathered = 4;           // elements between lanes that gathers read well
+constexpr int kMostLanes = 8;                  // registers: a lane of bytes takes as many as one of floats
+constexpr int64_t kMostTileBytes = 24 * 1024;  // of shared memory, so that a multiprocessor holds 8 blocks
+constexpr int kMostKeptRegisters = 96;         // of the values that a thread keeps for later passes
+
+// A bound of the absolute value of index expressions, over size symbols. Every step is cut off at kNoIndex32, so that
+// none leaves 64 bits.
+class Bounds {
+ public:
+  Bounds(const Kernel& kernel, const KernelPlan& plan) : kernel_(kernel), env_(kernel.env()), pool_(env_.pool()) {
+    for (const Loop& loop : plan.loops) extent_[loop.var] = loop.extent;
+    for (const loop::Binding& b : kernel.bindings) bound_.push_back(b.var);
+  }
+
+  // Of e, or, where it mentions a scalar's value (64 bits are taken there), of its parts that do not.
+  ExprId of(ExprId e) {
+    if (!mentions_scalar(e)) return magnitude(e);
+    ExprId most = pool_.constant(0), together;
+    const bool product = pool_[e].kind == Kind::Mul;
+    for (const ExprId operand : operands(e)) {
+      const ExprId bound = of(operand);
+      most = pool_.max(most, bound);
+      if (mentions_scalar(operand)) continue;
+      if (together.valid()) together = cut(product ? pool_.mul(together, bound) : pool_.add(together, bound));
+      if (!together.valid()) together = bound;
+    }
+    return together.valid() ? pool_.max(most, together) : most;
+  }
+  ExprId cut(ExprId e) { return pool_.min(e, pool_.constant(kNoIndex32)); }
+  ExprId product(ExprId a, ExprId b) { return cut(pool_.mul(a, b)); }
+
+ private:
+  std::vector<ExprId> operands(ExprId e) { return {pool_.operands(e).begin(), pool_.operands(e).end()}; }
+  bool mentions_scalar(ExprId e) {
+    return std::any_of(bound_.begin(), bound_.end(), [&](VarId var) { return pool_.uses_var(e, var); });
+  }
+
+  ExprId of_variable(ExprId e) {
+    const auto loop = extent_.find(pool_.var_of(e));
+    if (loop != extent_.end()) return magnitude(loop->second);
+    return cut(env_.range(e).lo >= 0 ? e : pool_.max(e, pool_.neg(e)));
+  }
+
+  ExprId magnitude(ExprId e) {
+    if (const auto known = known_.find(e); known != known_.end()) return known->second;
+    const ExprId out = compute(e);
+    known_.emplace(e, out);
+    return out;
+  }
+
+  ExprId compute(ExprId e) {
+    const std::vector<ExprId> parts = operands(e);
+    switch (pool_[e].kind) {
+      case Kind::Const: {
+        const int64_t value = pool_.const_value(e);
+        return pool_.constant(value == INT64_MIN ? kNoIndex32 : std::min(std::abs(value), kNoIndex32));
+      }
+      case Kind::Var:
+        return of_variable(e);
+      case Kind::Add: {
+        ExprId sum = magnitude(parts[0]);
+        for (size_t i = 1; i < parts.size(); ++i) sum = cut(pool_.add(sum, magnitude(parts[i])));
+        return sum;
+      }
+      case Kind::Mul: {
+        ExprId out = magnitude(parts[0]);
+        for (size_t i = 1; i < parts.size(); ++i) out = product(out, magnitude(parts[i]));
+        return out;
+      }
+      case Kind::FloorDiv:  // a quotient and what it is computed of
+      case Kind::Mod:
+      case Kind::Min:
+      case Kind::Max: {
+        ExprId out = pool_.constant(1);
+        for (const ExprId part : parts) out = pool_.max(out, magnitude(part));
+        return out;
+      }
+      case Kind::Eq:
+      case Kind::Ne:
+      case Kind::Lt:
+      case Kind::Le:
+      case Kind::And:
+      case Kind::Or:
+      case Kind::Not: {
+        ExprId out = pool_.constant(1);  // what is compared is computed too
+        for (const ExprId part : parts) out = pool_.max(out, magnitude(part));
+        return out;
+      }
+    }
+    CRESSET_CHECK(false, "unknown kind");
+  }
+
+  const Kernel& kernel_;
+  sym::ShapeEnv& env_;
+  sym::ExprPool& pool_;
+  std::unordered_map<VarId, ExprId> extent_;
+  std::vector<VarId> bound_;
+  std::unordered_map<ExprId, ExprId> known_;
+};
+
+class Scheduler : Planner {
+ public:
+  explicit Scheduler(const Kernel& kernel) : Planner(kernel, out_) {}
+
+  Schedule run() {
+    collapse();
+    choose_vector_loop();
+    find_live();
+    choose_tile();
+    find_levels();
+    for (uint16_t p = 0; p <= out_.analysis.stages; ++p) out_.needed.push_back(needed_in(p));
+    choose_lanes();
+    prove_unsigned();
+    keep_rows();
+    join_passes();
+    find_divisors();
+    find_in_place();
+    find_numbers();
+    return std::move(out_);
+  }
+
+ private:
+  const loop::Buffer& buffer(loop::BufferId id) const { return kernel_.buffers[id.index]; }
+
+  // Bytes that neighbours along the loop read and write side by side, less those that they would gather.
+  double votes_for(const Loop& loop) {
+    const bool has_rows = !space().inner.empty();
+    double votes = 0;
+    auto vote = [&](ExprId e, DType dtype, double weight, bool is_point) {
+      sym::ExprPool::Affine form;
+      if (!e.valid() || (has_rows && !is_point) || !pool_.uses_var(e, loop.var)) return;
+      const bool affine = pool_.affine_in(e, loop.var, form);
+      const bool side_by_side = affine && pool_.is_const(form.coefficient, 1);
+      votes += side_by_side ? weight * static_cast<double>(byte_size(dtype)) : has_rows ? -8.0 : 0.0;
+    };
+    for (size_t i = 0; i < count(); ++i)
+      if (scalar(i).op == Op::Load)
+        vote(space().scalar[i], buffer(scalar(i).buffer).dtype, 1, out_.analysis.is_point[i] != 0);
+    for (size_t i = 0; i < kernel_.stores.size(); ++i)
+      vote(space().store[i], buffer(kernel_.stores[i].buffer).dtype, 2, out_.analysis.store_is_point[i] != 0);
+    return std::max(votes, 0.0);
+  }
+
+  void choose_vector_loop() {
+    const Loop* best = nullptr;
+    double most = -1;
+    for (const auto* list : {&space().inner, &space().outer})
+      for (auto it = list->rbegin(); it != list->rend(); ++it)
+        if (const double votes = votes_for(*it); votes > most) best = &*it, most = votes;
+    set_loops(*best);
+    // Reductions over one point have no inner loops left: columns of one step.
+    const bool folds = !space().inner.empty() || out_.analysis.stages > 0;
+    out_.shape = !folds ? Shape::Points : out_.vector_is_inner() ? Shape::Rows : Shape::Columns;
+  }
+
+  // Whether lanes of the load are neighbours along loop `along`, and far apart along the vector loop.
+  bool crosses(size_t i, const Loop& along) {
+    const loop::Scalar& s = scalar(i);
+    if (!out_.live[i] || s.op != Op::Load || s.a.valid()) return false;
+    bool indirect = false;
+    loop::for_each_bound_scalar(kernel_, s.expr, [&](ScalarId) { indirect = true; });
+    sym::ExprPool::Affine by_vector, by_tile;
+    const ExprId e = space().scalar[i];
+    if (indirect || !pool_.affine_in(e, vector_var(), by_vector) || !pool_.affine_in(e, along.var, by_tile))
+      return false;
+    const ExprId step = by_vector.coefficient;
+    const bool steps = !pool_.is_const(step) || std::abs(pool_.const_value(step)) > kMostGathered;
+    return steps && only_sizes(step) && pool_.is_const(by_tile.coefficient, 1);
+  }
+
+  // The loop along which most bytes are read in neighbours that the vector loop would gather.
+  void choose_tile() {
+    out_.tiled.assign(count(), 0);
+    if (out_.shape != Shape::Points) return;
+    int64_t most = 0;
+    for (size_t k = 0; k < out_.vector; ++k) {
+      int64_t bytes = 0;
+      for (size_t i = 0; i < count(); ++i)
+        if (crosses(i, out_.loops[k])) bytes += byte_size(buffer(scalar(i).buffer).dtype);
+      if (bytes > most) most = bytes, out_.tile = k;
+    }
+    if (!out_.has_tile()) return;
+    int64_t widest = 0, shared = 0;
+    for (const loop::Buffer& b : kernel_.buffers) widest = std::max(widest, byte_size(b.dtype));
+    out_.tile_side = widest <= 2 ? 2 * kTileThreadsX : kTileThreadsX;
+    for (size_t i = 0; i < count(); ++i) {
+      if (!crosses(i, out_.loops[out_.tile])) continue;
+      shared += byte_size(buffer(scalar(i).buffer).dtype) * out_.tile_side * (out_.tile_side + 2);
+      if (shared > kMostTileBytes) break;
+      out_.tiled[i] = 1;
+    }
+  }
+
+  bool is_loop_variable(VarId var) const {
+    return std::any_of(out_.loops.begin(), out_.loops.end(), [&](const Loop& l) { return l.var == var; });
+  }
+  bool only_sizes(ExprId e) {
+    std::vector<VarId> vars;
+    pool_.collect_vars(e, vars);
+    const auto is_size = [&](VarId var) {
+      const auto binds = [&](const loop::Binding& b) { return b.var == var; };
+      return !is_loop_variable(var) && std::none_of(kernel_.bindings.begin(), kernel_.bindings.end(), binds);
+    };
+    return std::all_of(vars.begin(), vars.end(), is_size);
+  }
+
+  // Whether lanes are neighbours whose first address is a sum of strides times loop variables: the strides must then be
+  // multiples of the lanes.
+  bool is_whole(const IndexForm& form, std::vector<ExprId>& strides) {
+    if (!form.coefficient.valid() || !pool_.is_const(form.coefficient, 1)) return false;
+    ExprId rest = form.rest;
+    for (const Loop& loop : out_.loops) {
+      sym::ExprPool::Affine part;
+      if (loop.var == vector_var() || !pool_.uses_var(rest, loop.var)) continue;
+      if (!pool_.affine_in(rest, loop.var, part) || !only_sizes(part.coefficient)) return false;
+      strides.push_back(part.coefficient);
+      rest = part.rest;
+    }
+    strides.push_back(rest);
+    return only_sizes(rest);
+  }
+
+  void choose_lanes() {
+    out_.whole_load.assign(count(), 0);
+    out_.whole_store.assign(kernel_.stores.size(), 0);
+    out_.aligned_buffer.assign(kernel_.buffers.size(), 0);
+    int64_t widest = 0;
+    std::vector<ExprId> strides;
+    auto whole = [&](const IndexForm& form, loop::BufferId id) {
+      if (!is_whole(form, strides)) return false;
+      widest = std::max(widest, byte_size(buffer(id).dtype));
+      out_.aligned_buffer[id.index] = 1;
+      return true;
+    };
+    for (size_t i = 0; i < count(); ++i)
+      if (out_.live[i] && scalar(i).op == Op::Load) out_.whole_load[i] = whole(out_.scalar_index[i], scalar(i).buffer);
+    for (size_t i = 0; i < kernel_.stores.size(); ++i)
+      out_.whole_store[i] = whole(out_.store_index[i], kernel_.stores[i].buffer);
+    if (widest == 0) return;
+    out_.lanes = static_cast<int>(std::min<int64_t>(kVectorBytes / widest, kMostLanes));
+    if (!out_.has_tail()) strides.push_back(out_.loops[out_.vector].extent);
+    const ExprId lanes = pool_.constant(out_.lanes);
+    for (const ExprId stride : strides) {
+      const ExprId rest = env_.simplify(pool_.mod(stride, lanes));
+      if (pool_.is_const(rest, 0)) continue;
+      if (pool_.is_const(rest)) return void(out_.lanes = 1);
+      if (std::find(out_.conditions.begin(), out_.conditions.end(), rest) == out_.conditions.end() &&
+          only_kernel_sizes(rest))
+        out_.conditions.push_back(rest);
+    }
+  }
+
+  // env_.simplify may name an equal symbol that the kernel does not have.
+  bool only_kernel_sizes(ExprId e) {
+    const std::vector<VarId> symbols = kernel_.size_symbols();
+    std::vector<VarId> vars;
+    pool_.collect_vars(e, vars);
+    const bool ours = std::all_of(vars.begin(), vars.end(), [&](VarId var) {
+      return std::find(symbols.begin(), symbols.end(), var) != symbols.end();
+    });
+    if (!ours) out_.lanes = 1;  // not to be decided at a launch
+    return ours;
+  }
+
+  // Values of a row that several passes need, latest in dependence order first: what one keeps, the next may not need.
+  void keep_rows() {
+    if (out_.shape != Shape::Rows || out_.lanes == 1 || out_.analysis.stages == 0) return;
+    int registers = 0;
+    for (size_t i = count(); i-- > 0;) {
+      const bool dear = scalar(i).op == Op::Load || is_heavy(scalar(i).op);
+      if (!dear || !out_.live[i] || out_.depth[i] <= out_.row_depth()) continue;
+      std::vector<uint16_t> passes;
+      for (uint16_t p = 0; p <= out_.analysis.stages; ++p)
+        if (needed_in(p)[i]) passes.push_back(p);
+      const int words = static_cast<int>(std::max<int64_t>(1, byte_size(scalar(i).dtype) / 4));
+      const int its = words * kKeptChunks * (out_.is_vector[i] ? out_.lanes : 1);
+      if (passes.size() < 2 || registers + its > kMostKeptRegisters) continue;
+      registers += its;
+      out_.spilled.push_back({static_cast<uint32_t>(i)});
+      out_.spilled_first.push_back(passes[0]);
+    }
+    for (uint16_t p = 0; p <= out_.analysis.stages; ++p) out_.kept_needed.push_back(needed_in(p));
+    out_.kept = std::move(out_.spilled);
+    out_.kept_first = std::move(out_.spilled_first);
+    out_.spilled.clear();
+    out_.spilled_first.clear();
+  }
+
+  // Sum(exp(x - max)) where max is the Max of x.
+  ScalarId maximum_of(ScalarId sum) {
+    const loop::Scalar& s = kernel_[sum];
+    if (s.op != Op::Reduce || s.combine != loop::Combine::Sum || s.dtype != DType::F32) return {};
+    const loop::Scalar& exp = kernel_[s.a];
+    if (exp.op != Op::Exp || kernel_[exp.a].op != Op::Sub) return {};
+    const loop::Scalar &difference = kernel_[exp.a], &max = kernel_[difference.b];
+    const bool fits = max.op == Op::Reduce && max.combine == loop::Combine::Max && max.a == difference.a;
+    return fits ? difference.b : ScalarId{};
+  }
+
+  // A pass that only joined sums need is left out.
+  void join_passes() {
+    out_.skipped.assign(out_.analysis.stages + 1u, 0);
+    if (out_.shape == Shape::Points) return;
+    for (uint16_t pass = 1; pass < out_.analysis.stages; ++pass) {
+      std::vector<std::pair<ScalarId, ScalarId>> pairs;
+      bool all = true;
+      for (uint32_t i = 0; i < count() && all; ++i) {
+        if (!out_.live[i] || scalar(i).op != Op::Reduce || out_.analysis.stage[i] != pass + 1) continue;
+        const ScalarId max = maximum_of({i});
+        all = max.valid() && out_.analysis.stage[max.index] == pass && !has_sum(max, pairs);
+        pairs.emplace_back(max, ScalarId{i});
+      }
+      if (!all || pairs.empty() || out_.skipped[pass - 1u]) continue;
+      out_.joined.insert(out_.joined.end(), pairs.begin(), pairs.end());
+      out_.skipped[pass] = 1;
+    }
+  }
+  static bool has_sum(ScalarId max, const std::vector<std::pair<ScalarId, ScalarId>>& pairs) {
+    return std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.first == max; });
+  }
+
+  void add_divisor(ExprId e) {
+    if (pool_.is_const(e) || std::find(out_.divisors.begin(), out_.divisors.end(), e) != out_.divisors.end()) return;
+    out_.divisors.push_back(e);
+  }
+
+  // What linear positions are divided by, loop by loop, and what indices are.
+  void find_divisors() {
+    for (size_t k = 0; k < out_.loops.size(); ++k) {
+      add_divisor(out_.loops[k].extent);
+      if (k == out_.vector && out_.lanes > 1)
+        add_divisor(out_.chunks = pool_.floor_div(out_.loops[k].extent, pool_.constant(out_.lanes)));
+    }
+    for (const ExprId division : out_.unsigned_division) {
+      const ExprId by = pool_.operands(division)[1];
+      if (only_sizes(by)) add_divisor(by);
+    }
+  }
+
+  void find_in_place() {
+    for (const loop::Buffer& b : kernel_.buffers) out_.in_place |= b.read && b.written;
+  }
+
+  ExprId greatest() {
+    Bounds bounds(kernel_, out_);
+    ExprId most = pool_.constant(1);
+    auto with = [&](ExprId e) {
+      if (e.valid()) most = pool_.max(most, bounds.of(e));
+    };
+    auto with_form = [&](const IndexForm& form) {
+      with(form.expr);
+      if (!form.coefficient.valid()) return;
+      const ExprId line = bounds.product(bounds.of(form.coefficient), bounds.of(out_.loops[out_.vector].extent));
+      most = pool_.max(most, bounds.cut(pool_.add(line, bounds.of(form.rest))));
+    };
+    for (size_t i = 0; i < count(); ++i)
+      if (out_.live[i] && out_.scalar_index[i].expr.valid()) with_form(out_.scalar_index[i]);
+    for (const IndexForm& form : out_.store_index) with_form(form);
+    if (out_.position.expr.valid()) with_form(out_.position);
+    ExprId outer = pool_.constant(1), inner = outer;
+    for (const Loop& loop : out_.loops) {
+      ExprId& points = loop.inner ? inner : outer;
+      points = bounds.product(points, bounds.of(loop.extent));
+    }
+    return pool_.max(most, pool_.max(outer, inner));
+  }
+
+  void find_numbers() {
+    int64_t reductions = 0, widest = 1, variants = 0;
+    for (size_t i = 0; i < count(); ++i) {
+      const loop::Scalar& s = scalar(i);
+      const bool arg = s.combine == loop::Combine::ArgMax || s.combine == loop::Combine::ArgMin;
+      if (out_.live[i] && s.op == Op::Reduce) reductions += arg ? 2 : 1;
+      if (out_.live[i] && s.op == Op::Load) widest = std::max(widest, byte_size(buffer(s.buffer).dtype));
+    }
+    for (int v = 0; v < kVariants; ++v)
+      if (out_.has(static_cast<Variant>(v))) variants |= int64_t{1} << v;
+    ExprId holds = pool_.constant(1);
+    for (const ExprId rest : out_.conditions) holds = pool_.logical_and(holds, pool_.eq(rest, pool_.constant(0)));
+    std::vector<ExprId>& n = out_.numbers;
+    n.resize(kFirstFree);
+    auto set = [&](Number at, int64_t value) { n[at] = pool_.constant(value); };
+    set(kShape, static_cast<int64_t>(out_.shape));
+    set(kLanes, out_.lanes);
+    set(kVariantSet, variants);
+    set(kReductions, reductions);
+    set(kStages, out_.analysis.stages - std::count(out_.skipped.begin(), out_.skipped.end(), 1));
+    set(kMaySplit, out_.analysis.stages > 0 && !out_.in_place);
+    set(kWidestBytes, widest);
+    set(kBuffers, static_cast<int64_t>(kernel_.buffers.size()));
+    set(kTileSide, out_.tile_side);
+    n[kTileExtent] = out_.has_tile() ? out_.loops[out_.tile].extent : pool_.constant(1);
+    n[kGreatest] = greatest();
+    n[kWideHolds] = holds;
+    n[kOuterPoints] = product_of(/*inner=*/false, /*with_vector=*/false);
+    n[kVectorExtent] = out_.loops[out_.vector].extent;
+    n[kInnerPoints] = product_of(/*inner=*/true, /*with_vector=*/false);
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i)
+      n.push_back(pool_.constant(out_.aligned_buffer[i] ? out_.lanes * byte_size(kernel_.buffers[i].dtype) : 1));
+    n.insert(n.end(), out_.divisors.begin(), out_.divisors.end());
+  }
+
+  Schedule out_;
+};
+
+}  // namespace
+
+std::string_view suffix(Variant variant) {
+  switch (variant) {
+    case Variant::Wide:
+      return "_wide";
+    case Variant::Kept:
+      return "_kept";
+    case Variant::Tiled:
+      return "_tiled";
+    case Variant::Narrow32:
+      return "_narrow";
+    case Variant::Narrow64:
+      return "_any";
+  }
+  return "";
+}
+
+bool Schedule::is_joined_sum(ScalarId id) const {
+  return std::any_of(joined.begin(), joined.end(), [&](const auto& pair) { return pair.second == id; });
+}
+
+// Rows and columns of any size are Narrow64's: one loop of them has nothing to divide, and little to index.
+bool Schedule::has(Variant variant) const {
+  switch (variant) {
+    case Variant::Wide:
+      return lanes > 1;
+    case Variant::Kept:
+      return lanes > 1 && !kept.empty();
+    case Variant::Tiled:
+      return has_tile();
+    case Variant::Narrow32:
+      return shape == Shape::Points || loops.size() > 2;
+    case Variant::Narrow64:
+      return true;
+  }
+  return false;
+}
+
+Schedule make_schedule(const Kernel& kernel) { return Scheduler(kernel).run(); }
+
+std::string schedule_text(const Kernel& kernel, const Schedule& s) {
+  loop::CanonicalNames names(kernel);
+  for (size_t k = 0; k < s.loops.size(); ++k) names.set_name(s.loops[k].var, fmt::format("v{}", k));
+  std::string out = fmt::format("shape {} vector {} lanes {} in place {}\n", static_cast<int>(s.shape), s.vector,
+                                s.lanes, s.in_place);
+  for (const uint8_t whole : s.whole_load) out += whole ? 'w' : '-';
+  for (const uint8_t whole : s.whole_store) out += whole ? 'w' : '-';
+  if (s.has_tile()) out += fmt::format(" tile {} of {}", s.tile, s.tile_side);
+  for (const uint8_t tiled : s.tiled) out += tiled ? 't' : '-';
+  out += '\n';
+  for (size_t k = 0; k < s.kept.size(); ++k) out += fmt::format("keep %{} {}\n", s.kept[k].index, s.kept_first[k]);
+  for (const auto& [max, sum] : s.joined) out += fmt::format("join %{} %{}\n", max.index, sum.index);
+  for (const ExprId divisor : s.divisors) out += "d " + names.text(divisor) + "\n";
+  return out + plan_text(kernel, s);
+}
+
+std::string describe(const Kernel& kernel, const Schedule& s) {
+  constexpr const char* kShapes[] = {"points", "rows", "columns"};
+  std::string out = fmt::format("schedule: {}", kShapes[static_cast<int>(s.shape)]);
+  for (size_t k = 0; k < s.loops.size(); ++k)
+    out += fmt::format(" {}{}[{}]", k == s.vector ? "vector " : "", s.loops[k].inner ? "inner" : "outer",
+                       kernel.env().to_string(s.loops[k].extent));
+  if (s.has_tile()) out += fmt::format("; tiles of {} along loop {}", s.tile_side, s.tile);
+  return out + fmt::format("; {} lanes, {} kept\n", s.lanes, s.kept.size());
+}
+
+}  // namespace cresset::codegen::nvptx

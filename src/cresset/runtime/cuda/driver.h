@@ -1,0 +1,34 @@
+// The CUDA driver as a table of functions that are looked up when they are first wanted: nothing of CUDA is needed to
+// build, and a machine without a driver is told so by a value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace cresset::runtime::cuda {
+
+struct Driver {
+#define CRESSET_CUDA(symbol, member, parameters) int(*member) parameters = nullptr;
+#include "runtime/cuda/driver.def"
+#undef CRESSET_CUDA
+
+  // Opens the library and calls cuInit. Fallback: there is no such library, no device, or it is too old.
+  static Result<std::shared_ptr<const Driver>> open(const char* library = "libcuda.so.1");
+  // The same, once a process.
+  static const Result<std::shared_ptr<const Driver>>& get();
+
+  // Throws DeviceError unless `status` is success.
+  void check(int status, const char* what) const;
+};
+
+// Values of CUdevice_attribute and CUfunction_attribute.
+inline constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kThreadsOfMultiprocessor = 39,
+                     kSharedOfBlockOptin = 97, kL2Bytes = 38;
+inline constexpr int kSharedBytes = 1, kLocalBytes = 3, kRegisters = 4;
+inline constexpr int kNotReady = 600;
+
+}  // namespace cresset::runtime::cuda

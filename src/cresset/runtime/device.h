@@ -1,0 +1,76 @@
+// A device that runs kernels in streams, apart from torch: code, launches, copies, events. Failures of the device throw
+// DeviceError; they are no reason to compile otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "base/result.h"
+#include "runtime/compiled_kernel.h"
+
+namespace cresset::runtime {
+
+class DeviceError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct DeviceProperties {
+  std::string name;
+  int chip = 0;  // 90: sm_90
+  int multiprocessors = 0;
+  int threads_of_multiprocessor = 0;
+  int64_t shared_bytes = 0;  // that a block may ask for
+  int64_t l2_bytes = 0;
+  int driver_version = 0;
+};
+
+struct LaunchConfig {
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;
+};
+
+// A function of an image that was loaded; nullptr: none. Lives as long as the process.
+struct DeviceFunction {
+  void* handle = nullptr;
+};
+struct FunctionProperties {
+  int registers = 0, shared_bytes = 0, local_bytes = 0;
+};
+
+using Stream = void*;  // nullptr: the default one
+using Event = void*;
+
+class GpuDevice {
+ public:
+  virtual ~GpuDevice() = default;
+  virtual const DeviceProperties& properties() const = 0;
+
+  // Loads an image once; its functions may be launched on any device of the kind. Fallback: it is no code of this chip.
+  virtual Result<void*> load(const KernelImage& image) = 0;
+  // Nothing where the image has no such function.
+  virtual DeviceFunction function(void* loaded, const std::string& name) = 0;
+  virtual FunctionProperties properties_of(DeviceFunction function) = 0;
+
+  // `parameters`: the packed block that the function takes. It may change as soon as the call returns.
+  virtual void launch(DeviceFunction function, const LaunchConfig& config, std::span<const int64_t> parameters,
+                      Stream stream) = 0;
+  virtual void* allocate(size_t bytes) = 0;
+  virtual void free(void* memory) = 0;
+  virtual void copy(void* to, const void* from, size_t bytes, Stream stream) = 0;  // between host and device too
+  virtual void fill(void* to, uint8_t value, size_t bytes, Stream stream) = 0;
+  virtual void synchronize(Stream stream) = 0;
+
+  virtual Event make_event() = 0;
+  virtual void destroy(Event event) = 0;
+  virtual void record(Event event, Stream stream) = 0;
+  virtual bool is_done(Event event) = 0;
+  virtual double milliseconds_between(Event begin, Event end) = 0;  // waits for `end`
+};
+
+}  // namespace cresset::runtime
