@@ -8,8 +8,6 @@
 #include <limits>
 #include <unordered_map>
 
-#include "bridge/capture/trace_tensor.h"
-
 namespace cresset::bridge {
 
 std::optional<Origin> origin_of(const at::Tensor& tensor) {
@@ -29,16 +27,14 @@ constexpr uint64_t kOfMemory = uint64_t{1} << 63;
 
 Origin below_autograd_now() { return {kBelowAutograd, static_cast<uint32_t>(at::sequence_number::peek())}; }
 
-std::optional<Origin> noted_origin(const at::Tensor& tensor, graph::ValueId value) {
+std::optional<Origin> noted_origin(const at::Tensor& tensor, bool is_memory) {
   if (!tensor.requires_grad()) {
-    const bool may_be_copy = c10::GradMode::is_enabled() && torch::autograd::impl::get_autograd_meta(tensor) == nullptr;
-    if (!may_be_copy) return std::nullopt;
-    return Origin{kBelowAutograd, static_cast<uint32_t>(at::sequence_number::peek())};
+    const bool may_be_below =
+        c10::GradMode::is_enabled() && torch::autograd::impl::get_autograd_meta(tensor) == nullptr;
+    return may_be_below ? std::optional(below_autograd_now()) : std::nullopt;
   }
   std::optional<Origin> origin = origin_of(tensor);
-  const TraceTensor* const trace = TraceTensor::from(tensor);
-  const bool is_marked = tensor.is_conj() || tensor.is_neg();
-  if (origin && is_marked && trace != nullptr && trace->value == value) origin->first |= kOfMemory;
+  if (origin && is_memory && (tensor.is_conj() || tensor.is_neg())) origin->first |= kOfMemory;
   return origin;
 }
 
@@ -62,8 +58,8 @@ class ComputedValues {
 
 }  // namespace
 
-void AutogradNotes::note(const at::Tensor& tensor, graph::ValueId value) {
-  given_.push_back({value, tensor.requires_grad(), noted_origin(tensor, value)});
+void AutogradNotes::note(const at::Tensor& tensor, graph::ValueId value, bool is_memory) {
+  given_.push_back({value, tensor.requires_grad(), noted_origin(tensor, is_memory)});
   if (given_.back().wanted && given_.back().origin) first_.try_emplace(*given_.back().origin, value);
 }
 

@@ -226,7 +226,7 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
 
 static at::Tensor copy_of_read(Capture& capture, AutogradNotes* notes, const at::Tensor& self) {
   TraceTensor* const trace = TraceTensor::from(self);
-  if (notes != nullptr && trace != nullptr) notes->note(self, capture.memory_of(*trace));
+  if (notes != nullptr && trace != nullptr) notes->note(self, capture.memory_of(*trace), /*is_memory=*/true);
   return capture.make_result(value_of(capture, self));
 }
 
