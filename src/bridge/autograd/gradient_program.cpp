@@ -89,14 +89,13 @@ class GradientProgram::Builder {
   }
 
  private:
-  // Notes tensors which the caller may write between forward and backward pass, in eager mode's limits. These tensors
-  // (data, buffers) require no gradients, and no formula of eager mode reads them or their views.
+  // Notes tensors which the caller may write between forward and backward pass: eager mode permits it where no formula
+  // reads the tensor or a view of it. A parameter that the program holds is written by optimizers, after the pass.
   void note_changing(const std::vector<graph::ValueId>& needed) {
     std::unordered_set<graph::ValueId> read;
     for (const graph::ValueId v : needed) read.insert(passes::memory_of(forward_, v));
     for (const Backward::Place& leaf : backward_.leaves)
-      if (leaf.home != OutputSpec::Kind::GraphOutput)
-        read.insert((leaf.home == OutputSpec::Kind::Input ? forward_.inputs : forward_.constants)[leaf.position]);
+      if (leaf.home == OutputSpec::Kind::Constant) read.insert(forward_.constants[leaf.position]);
     for (uint32_t i = 0; i < real_inputs_; ++i)
       if (!read.contains(forward_.inputs[i])) changing_.insert(forward_.inputs[i]);
     for (const graph::ValueId v : forward_.constants)

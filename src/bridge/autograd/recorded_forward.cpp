@@ -80,10 +80,15 @@ std::vector<at::Tensor> run_recorded(const graph::Graph& graph, const graph::Nod
                                      const RecordedForward::IntegerOf& integer) {
   if (is_strided_write(node.op))
     if (at::Tensor out = write_by_positions(graph, node, value, integer); out.defined()) return {std::move(out)};
-  std::vector<at::Tensor> results = run_by_aten(graph, node, value, integer);
-  if (!lacks_derivative(results) || results.size() != 1) return results;
   const std::optional<c10::OperatorHandle> in_place = in_place_form(node.op);
-  if (!in_place || in_place->schema().arguments().size() > node.args.size()) return results;
+  const bool has_in_place = in_place && in_place->schema().arguments().size() <= node.args.size();
+  std::vector<at::Tensor> results;
+  try {
+    results = run_by_aten(graph, node, value, integer);
+  } catch (const c10::Error&) {  // autograd refuses complex results where it has no derivative
+    if (!has_in_place || node.results.size() != 1) throw;
+  }
+  if (!results.empty() && (!lacks_derivative(results) || results.size() != 1 || !has_in_place)) return results;
   torch::jit::Stack stack;
   for (size_t i = 0; i < in_place->schema().arguments().size(); ++i)
     stack.push_back(to_torch(node.args[i], arg_type(in_place->schema().arguments()[i]), value, integer));

@@ -59,8 +59,9 @@ struct AutogradRecord {
 class AutogradNotes {
  public:
   void begin_call() { given_.clear(); }
-  // Notes an argument of the current operator.
-  void note(const at::Tensor& tensor, graph::ValueId value);
+  // Notes an argument of the current operator. is_memory: the value is a view's memory, without conjugation or
+  // negation.
+  void note(const at::Tensor& tensor, graph::ValueId value, bool is_memory = false);
   // Ends the current operator, which made these nodes.
   void end_call(uint32_t begin, uint32_t end);
   bool any() const { return !calls_.empty(); }

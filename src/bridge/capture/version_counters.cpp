@@ -77,7 +77,7 @@ void StorageTable::count_writes(int times) const {
 // others.
 void StorageTable::set_versions(std::vector<OutputSpec>& specs, const std::vector<at::Tensor>& outputs,
                                 const std::vector<bool>& given_as_view) const {
-  if (!use_input_proxies_ || c10::InferenceMode::is_enabled()) return;
+  if (!use_input_proxies_) return;
   for (uint32_t i = 0; i < specs.size(); ++i) {
     OutputSpec& spec = specs[i];
     const bool callers = spec.kind != OutputSpec::Kind::GraphOutput;

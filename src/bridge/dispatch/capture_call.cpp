@@ -224,6 +224,12 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
          (format.isNone() || format.toMemoryFormat() == at::MemoryFormat::Preserve);
 }
 
+static at::Tensor copy_of_read(Capture& capture, AutogradNotes* notes, const at::Tensor& self) {
+  TraceTensor* const trace = TraceTensor::from(self);
+  if (notes != nullptr && trace != nullptr) notes->note(self, capture.memory_of(*trace), /*is_memory=*/true);
+  return capture.make_result(value_of(capture, self));
+}
+
 // The result is a value of its own, as long as nobody can see that it shares the caller's memory. Parts of a tensor
 // (aten::unsafe_split) keep the gaps of their strides, which a value of its own has not.
 void CaptureCall::hidden_view_of_callers(const TraceTensor& source) {
@@ -248,7 +254,7 @@ void CaptureCall::functional() {
   }
   if (strided_copy()) return;
   if (count_ == 2 && argument(0).isTensor() && is_copy_of_read(entry_.functional, argument(0).toTensor(), argument(1)))
-    return finish_with(capture_.make_result(value_of(capture_, argument(0).toTensor())));
+    return finish_with(copy_of_read(capture_, notes(), argument(0).toTensor()));
   if (read_number() || batch_norm_in_training()) return;
   const auto [results, absent] = capture_.recorder().record(entry_.functional, arguments(count_));
   const bool watched = is_watchable_empty(results);

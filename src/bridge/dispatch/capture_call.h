@@ -38,7 +38,8 @@ class CaptureCall {
 
   std::vector<graph::Arg> arguments(size_t count);
   AutogradNotes* notes() const;
-  void note_histories(AutogradNotes& notes, const std::vector<graph::Arg>& args) const;
+  // of_view: the first argument is the memory of a view operator's parent.
+  void note_histories(AutogradNotes& notes, const std::vector<graph::Arg>& args, bool of_view = false) const;
   // Arguments of a view operator: the memory of the parent, then the remaining arguments.
   std::vector<graph::Arg> arguments_of_view(TraceTensor& parent);
   // Replaces a wrapped number which is the operator's only tensor argument by a constant, or by a tensor filled with

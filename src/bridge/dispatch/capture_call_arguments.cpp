@@ -21,11 +21,11 @@ AutogradNotes* CaptureCall::notes() const {
   return capture_.recording == 1 && capture_.recorder().has_graph() ? capture_.counters.notes.get() : nullptr;
 }
 
-void CaptureCall::note_histories(AutogradNotes& notes, const std::vector<Arg>& args) const {
+void CaptureCall::note_histories(AutogradNotes& notes, const std::vector<Arg>& args, bool of_view) const {
   for (size_t i = 0; i < args.size(); ++i) {
     const c10::IValue& given = argument(i);
     if (const auto* value = std::get_if<ValueId>(&args[i]); value != nullptr && given.isTensor())
-      notes.note(given.toTensor(), *value);
+      notes.note(given.toTensor(), *value, of_view && i == 0);
     const auto* values = std::get_if<std::vector<graph::OptionalValue>>(&args[i]);
     if (values == nullptr || !given.isList()) continue;
     const c10::ArrayRef<c10::IValue> list = given.toListRef();
@@ -37,7 +37,7 @@ void CaptureCall::note_histories(AutogradNotes& notes, const std::vector<Arg>& a
 std::vector<Arg> CaptureCall::arguments_of_view(TraceTensor& parent) {
   std::vector<Arg> args{capture_.memory_of(parent)};
   for (size_t i = 1; i < count_; ++i) args.push_back(to_graph(capture_, argument(i), entry_.arg_types[i]));
-  if (AutogradNotes* const notes = this->notes()) note_histories(*notes, args);
+  if (AutogradNotes* const notes = this->notes()) note_histories(*notes, args, /*of_view=*/true);
   return args;
 }
 

@@ -176,6 +176,12 @@ bool CaptureCall::is_known_view() const {
          std::find(std::begin(known), std::end(known), entry_.functional) != std::end(known);
 }
 
+// A view of the same dtype is an alias: it needs no call of ATen, whose result must be in memory.
+static bool is_same_dtype(graph::OpId op, const TraceTensor& parent, const std::vector<Arg>& args) {
+  static const graph::OpId view_dtype = graph::op_id("aten::view.dtype");
+  return op == view_dtype && std::get<DType>(args[1]) == parent.type().dtype;
+}
+
 void CaptureCall::view() {
   if (!is_known_view())
     abort_capture(BreakKind::UnsupportedOperator, entry_.name + ", of which nothing says where its elements are");
@@ -186,6 +192,8 @@ void CaptureCall::view() {
   if (entry_.return_types[0] == ArgType::TensorList) return views(parent, args);
   if (entry_.return_types.size() != 1)
     abort_capture(BreakKind::UnsupportedOperator, entry_.name + " returns several views");
+  if (is_same_dtype(entry_.functional, parent, args))
+    return finish_with(one_view(parent, graph::op_id("aten::alias"), {args[0]}));
   finish_with(one_view(parent, view_op(), std::move(args)));
 }
 

@@ -76,12 +76,24 @@ at::Tensor ResultViews::of_written(size_t i, const at::Tensor& base, const int64
   return view(views_[i], base, geometry.data(), made.strides());
 }
 
+// A tensor with another version counter is no view of its memory's base for autograd: later views of it would take the
+// base's counter.
+static void view_apart(const at::Tensor& tensor, const at::Tensor& of) {
+  using torch::autograd::DifferentiableViewMeta;
+  if (torch::autograd::impl::get_view_autograd_meta(tensor) == nullptr || tensor.requires_grad()) return;
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (!of.defined() || of.is_inference() || of.is_view()) return impl->set_autograd_meta(nullptr);
+  impl->set_autograd_meta(std::make_unique<DifferentiableViewMeta>(
+      impl, torch::autograd::ViewInfo(of, nullptr, nullptr), std::nullopt, /*shared_view_info=*/true));
+}
+
 void ResultViews::set_versions(const std::vector<at::Tensor>& results) const {
   for (size_t i = 0; i < views_.size(); ++i) {
     const uint32_t leader = views_[i].spec.versions;
     const bool is_callers_own = views_[i].spec.kind != OutputSpec::Kind::GraphOutput && !views_[i].spec.is_view;
     if (leader == OutputSpec::kOfBase || is_callers_own || !results[i].defined() || results[i].is_inference()) continue;
     c10::TensorImpl* impl = results[i].unsafeGetTensorImpl();
+    view_apart(results[i], leader == i ? at::Tensor() : results[leader]);
     impl->set_version_counter(leader == i ? c10::VariableVersion(0)
                                           : results[leader].unsafeGetTensorImpl()->version_counter());
   }

@@ -156,7 +156,7 @@ class BoxedCall final : public ExternKernel {
     torch::jit::Stack stack;
     stack.reserve(arguments_.size() + call_.results.size());
     stack.assign(arguments_.begin(), arguments_.end());
-    for (const auto& [position, id] : tensors_) stack[position] = context.tensor(id);
+    for (const auto& [position, id] : tensors_) stack[position] = given(context.tensor(id));
     for (const auto& [position, id] : numbers_) stack[position] = context.tensor(id).item<double>();
     for (const uint32_t position : lists_) stack[position] = list_argument(position, context);
     if (storage_offset_) count_from_storage(stack, *storage_offset_);
@@ -202,6 +202,11 @@ class BoxedCall final : public ExternKernel {
     if (!position || !arguments_[static_cast<size_t>(*position)].isBoolList()) return;
     const c10::List<bool> mask = arguments_[static_cast<size_t>(*position)].toBoolList();
     for (size_t i = 0; i < mask.size(); ++i) unwanted_ |= uint64_t{!mask[i]} << i;
+  }
+
+  // ATen's as_strided_scatter refuses tensors that require gradients in most layouts, also below autograd.
+  at::Tensor given(const at::Tensor& tensor) const {
+    return storage_offset_ && tensor.requires_grad() ? tensor.variable_data() : tensor;
   }
 
   // Whether all results have planned memory. The out-variant writes all of its results, so each needs a place.

@@ -201,6 +201,14 @@ class Reuser {
   bool is_output(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Fresh; }
   // The executor copies a result which another holder may share.
   bool made_by_call(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Extern; }
+  // A call without a rule may return memory of its arguments (aten::view.dtype). A block of the arena then ends with
+  // its own tensor, which the executor does not see.
+  bool may_lie_in_arena(TensorId id) const {
+    if (in_arena(owner(lowered_.program, id))) return true;
+    return std::any_of(aliases_.begin(), aliases_.end(), [&](const Alias& alias) {
+      return alias.result == id && alias.argument != id && may_lie_in_arena(alias.argument);
+    });
+  }
   TensorId head_of(TensorId id) const {
     while (shares_[id.index].valid()) id = shares_[id.index];
     return id;
@@ -208,6 +216,7 @@ class Reuser {
   bool fits(uint32_t step, const runtime::Launch& launch, const Kernel& kernel, uint32_t in, uint32_t out) const {
     if (in == out || kernel.buffers[in].written || kernel.buffers[in].dtype != kernel.buffers[out].dtype) return false;
     const TensorId from = launch.buffers[in], to = launch.buffers[out];
+    if (made_by_call(from) && may_lie_in_arena(from)) return false;
     if (!(in_arena(from) || made_by_call(from)) || lives_[from.index].last != step || lives_[from.index].first == step)
       return false;
     // A tensor allocated by a call has the sizes of the call, not of the output.

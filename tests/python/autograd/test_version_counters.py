@@ -21,6 +21,7 @@ COUNTED = {
     "data by strides": lambda x: x.data.as_strided((2,), (1,)).mul_(2),
     "data and the tensor": lambda x: (x.data.add_(1), x.mul_(2)),
     "parts that autograd takes for copies": lambda x: x.unsafe_split(1, 0)[0].add_(1),
+    "data of columns, by strides": lambda x: x[:, ::2].data.as_strided((2,), (2,)).mul_(2),
 }
 ARGUMENTS = {
     "alone": lambda x: [x],
@@ -54,7 +55,14 @@ RESULTS = {
     "views of a new tensor": lambda x: [(y := x * 2)[0], y[1], y.data],
     "parts that autograd takes for copies": lambda x: [*x.unsafe_split(1, 0), x.t()],
     "a copy that is a view": lambda x: [x[:1].reshape(-1), x],
+    "data and a later view of it": lambda x: [d := x.data, later_view(d)],
+    "a view of data and a later view of it": lambda x: [x.data, d := x.data[1:], later_view(d)],
 }
+
+
+@cresset.disable
+def later_view(x):
+    return x.t()
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -101,12 +109,13 @@ SECOND = {
     "columns are set": lambda x: x[..., 1:].fill_(5),
     "assigned": lambda x: x.__setitem__((..., slice(1, None)), 5),
     "a row is filled": lambda x: x.select(-2, 0).fill_(3),
-    "a diagonal is multiplied": lambda x: x.diagonal().mul_(x.detach().diagonal()),
+    "a diagonal is multiplied": lambda x: x.diagonal().mul_(x.detach().diagonal().clone()),
     "through strides": lambda x: x.as_strided((2,), (1,)).mul_(2),
     "all is set": lambda x: x.zero_(),
     "squared": lambda x: x.mul_(x.clone()),
     "a row is scattered": lambda x: x[0].scatter_(0, torch.zeros(1, dtype=torch.int64), 2),
     "through the conjugate": lambda x: x.conj().mul_(2),
+    "through the negation": lambda x: torch._neg_view(x).mul_(2),
     "read before": lambda x: x[1:].copy_(x[:1].clone() * x[:1].clone()),
 }
 
@@ -129,3 +138,58 @@ def test_second_gradients_of_what_is_written(name, dtype):
             (second,) = torch.autograd.grad((first * first).sum().abs(), leaf)
             seen.append([first.detach(), second, x.detach()])
         assert all(torch.allclose(a, b) for a, b in zip(*map(tree_leaves, seen)))
+
+
+READ = {
+    "conjugated": lambda x: x.conj().sin(),
+    "a part of the conjugate": lambda x: x + x.mH.diagonal()[:1],
+    "negated": lambda x: torch._neg_view(x) * x,
+    "conjugated twice in one operator": lambda x: x.conj() * x.conj(),
+    "the copy of a conjugate, detached": lambda x: x.conj().clone().detach() * x,
+    "data of the copy of a conjugate": lambda x: x.conj().clone().data * x,
+    "parts copied": lambda x: torch.cat(torch.split_copy(x, 2, 1), 1) * x,
+    "rows copied": lambda x: torch.unbind_copy(x)[0] * x,
+    "set to zero": lambda x: (x * x).zero_() + x * x,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("name", READ)
+def test_second_gradients_of_values_computed_below_autograd(name, dtype):
+    compiled = cresset.compile(READ[name])
+    for _ in range(2):
+        seen = []
+        for call in (READ[name], compiled):
+            leaf = (torch.arange(6.0).reshape(2, 3) / 4 + 1).to(dtype).requires_grad_()
+            result = call(leaf)
+            (first,) = torch.autograd.grad((result * result * result).sum().abs(), leaf, create_graph=True)
+            (second,) = torch.autograd.grad((first * first).sum().abs(), leaf)
+            seen.append([first.detach(), second])
+        assert all(torch.allclose(a, b) for a, b in zip(*seen))
+
+
+WRITTEN_AFTERWARDS = {
+    "the result is kept": lambda x: x.sigmoid(),
+    "a condition is kept": lambda x: torch.where(x > 0, x, x),
+    "several results are kept": lambda x: x.sigmoid() * x.tanh(),
+    "the argument itself is kept": lambda x: x.sin(),
+    "a view of it is kept": lambda x: x.t().sin(),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_AFTERWARDS)
+def test_arguments_written_before_the_pass(name):
+    compiled = cresset.compile(WRITTEN_AFTERWARDS[name])
+    for _ in range(2):
+        seen = []
+        for call in (WRITTEN_AFTERWARDS[name], compiled):
+            leaf = (torch.arange(6.0).reshape(2, 3) / 4 - 1).requires_grad_()
+            x = leaf * 1
+            result = call(x)
+            x.add_(1)
+            try:
+                (gradient,) = torch.autograd.grad((result * result).sum(), leaf)
+                seen.append(gradient)
+            except RuntimeError as error:
+                seen.append(type(error))
+        assert seen[0] is seen[1] or torch.allclose(*seen)

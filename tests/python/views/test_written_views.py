@@ -201,3 +201,45 @@ def test_autograd_asks_for_histories_while_it_holds_its_locks(write):
         timeout=120,
     )
     assert run.returncode == 0, run.stderr
+
+
+SEEN_AS_OTHER_DTYPE = {
+    "the same dtype": lambda x: x.view(x.dtype).mul_(2),
+    "of the same size": lambda x: x.view(torch.float64).add_(2),
+    "of half the size": lambda x: x.contiguous().view(torch.int32).add_(2),
+}
+THEN_WRITTEN = {
+    "rows by index": lambda x: x.__setitem__([0], 5),
+    "rows added": lambda x: x.index_add_(0, torch.tensor([0]), x[1:] * 1),
+    "a row": lambda x: x[0].fill_(5),
+}
+
+
+@pytest.mark.parametrize("then", THEN_WRITTEN)
+@pytest.mark.parametrize("view", SEEN_AS_OTHER_DTYPE)
+def test_elements_seen_as_another_dtype_then_written(view, then):
+    def f(x):
+        SEEN_AS_OTHER_DTYPE[view](x)
+        THEN_WRITTEN[then](x)
+
+    compiled = cresset.compile(f)
+    for part in (lambda x: x, lambda x: x[..., 1::2]):
+        expected, got = (part(torch.arange(96).reshape(2, 2, 3, 8)) for _ in range(2))
+        f(expected)
+        compiled(got)
+        assert torch.equal(got, expected)
+
+
+def test_windows_of_channels_last_with_gradients():
+    def f(x):
+        x.unfold(0, 2, 2).mul_(2)
+        return x * x
+
+    compiled = cresset.compile(f)
+    for _ in range(2):
+        seen = []
+        for call in (f, compiled):
+            leaf = torch.arange(108.0).reshape(3, 4, 3, 3).requires_grad_()
+            call(leaf.to(memory_format=torch.channels_last)).sum().backward()
+            seen.append(leaf.grad)
+        assert torch.equal(*seen)
