@@ -61,7 +61,7 @@ golden: build  ## the golden text tests only
 	@$(BUILD)/tests/unit/compile_test --gtest_filter='*Golden*:*golden*'
 
 fuzz: build  ## random tensor programs against eager; FUZZ=n programs (default 300), SEED=s
-	@CRESSET_FUZZ=$(or $(FUZZ),300) CRESSET_FUZZ_SEED=$(or $(SEED),0) $(PYTEST) -s tests/python/test_fuzz.py
+	@CRESSET_FUZZ=$(or $(FUZZ),300) CRESSET_FUZZ_SEED=$(or $(SEED),0) $(PYTEST) -s tests/python/operators/test_fuzz.py
 
 fmt:  ## format C++ and Python in place
 	@clang-format-19 -i $(CXX_SOURCES)

@@ -17,6 +17,8 @@ import time
 import warnings
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "workloads"))
+
 import block_rows_fused  # noqa: F401  (adds its rows)
 import torch
 from block_rows import BLOCKS, Block

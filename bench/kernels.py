@@ -22,8 +22,8 @@ import torch
 
 import cresset
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / f) for f in ("tests/python/harness", "bench/lib", "bench/workloads")]
 warnings.simplefilter("ignore")
 
 from compare import tensors  # noqa: E402

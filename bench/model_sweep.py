@@ -1,4 +1,4 @@
-"""Many models, a single compilation each: the sweep of `tests/python/model_tables.py`, with a process for each model.
+"""Many models, a single compilation each: the sweep of `tests/python/harness/model_tables.py`, with a process for each model.
 
     python bench/model_sweep.py [transformers] [timm] [--only names...] [--draws 20] [--gradients] [--json file]
 
@@ -18,8 +18,8 @@ import traceback
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / f) for f in ("tests/python/harness", "bench/lib", "bench/workloads")]
 
 from model_tables import subjects, sweep  # noqa: E402
 

@@ -19,6 +19,10 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/harness"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench/lib"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench/workloads"))
+
 import noise
 import typer
 from report import model_line, print_report
@@ -75,7 +79,7 @@ class Session:
             return
         where = {"CRESSET_CACHE_DIR": caches / "cresset", "TORCHINDUCTOR_CACHE_DIR": caches / "inductor"}
         environment = {**os.environ, **{k: str(v) for k, v in where.items()}}
-        command = [sys.executable, str(HERE / "worker.py"), json.dumps(request)]
+        command = [sys.executable, str(HERE / "lib/worker.py"), json.dumps(request)]
         try:
             done = run_alone(command, environment, limit)
             answer = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
@@ -167,7 +171,6 @@ def measure_rest(session: Session, what: list[str], baseline: bool) -> None:
 def measure_capture(session: Session, named: str | None) -> None:
     """Measures models with an expensive capture: symbolic and static sizes, inference and training, with cold
     caches."""
-    sys.path.insert(0, str(HERE.parent / "tests/python"))
     from capture_models import MODELS
 
     for name in MODELS if named is None else [n for n in named.split(",") if n in MODELS]:
@@ -180,7 +183,6 @@ def measure_capture(session: Session, named: str | None) -> None:
 
 
 def chosen_models(names: str | None, quick: bool) -> list[str]:
-    sys.path.insert(0, str(HERE.parent / "tests/python"))
     from models import MODELS
 
     if not names:

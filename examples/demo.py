@@ -16,7 +16,7 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/python"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/python/harness"))
 warnings.simplefilter("ignore")
 # Cold caches: the demo shows a first compilation, not what an earlier run left on disk.
 _CACHES = tempfile.TemporaryDirectory(prefix="cresset-demo-")

@@ -23,8 +23,8 @@ export PYTHONMALLOC=malloc PYTHONPATH="$PWD/$package" CRESSET_CACHE_DIR="$PWD/bu
 # The runtime comes first in a process, and the C++ library with it: its functions that throw are intercepted.
 preload="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so) $(g++ -print-file-name=libstdc++.so)"
 tests=("$@")
-[ ${#tests[@]} -gt 0 ] || tests=(tests/python/semantics tests/python/test_ops.py tests/python/test_models.py
-  tests/python/test_gradients_ops.py tests/python/test_operators_without_results.py)
+[ ${#tests[@]} -gt 0 ] || tests=(tests/python/semantics tests/python/operators/test_ops.py tests/python/models/test_models.py
+  tests/python/autograd/test_gradients_ops.py tests/python/operators/test_operators_without_results.py)
 jobs=()
 "$python" -c 'import xdist' 2>/dev/null && jobs=(--numprocesses="${JOBS:-$(nproc)}" --dist=worksteal)
 LD_PRELOAD="$preload" "$python" -m pytest -q -p no:cacheprovider "${jobs[@]}" "${tests[@]}"

@@ -49,7 +49,7 @@ FOLDERS = {
         "frames",
         "guards",
         "replay",
-        "variants",
+        "cache_entries",
         "trace_rules",
         "session",
         "segments",

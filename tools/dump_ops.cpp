@@ -1,5 +1,5 @@
-// Prints schema and class of every operator with a row. tests/python/check_schemas.py compares them with torch's
-// registered schemas.
+// Prints schema and class of every operator with a row. tests/python/harness/check_schemas.py compares them with
+// torch's registered schemas.
 #include <fmt/format.h>
 
 #include "ops/op_def.h"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "bench/lib"))
 
 from report import compile_bounds, dig, model_rows, run_bounds, text  # noqa: E402
 

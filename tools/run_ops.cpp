@@ -1,4 +1,4 @@
-// Runs operators through their shape rules and the reference interpreter, for tests/python/check_ops.py.
+// Runs operators through their shape rules and the reference interpreter, for tests/python/harness/check_ops.py.
 //
 // Standard input contains cases separated by lines "---": a graph whose last node states no results, then "return". The
 // file named by the first argument contains the inputs' contents, row-major, one after another. Each case writes a line

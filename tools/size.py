@@ -5,6 +5,9 @@ in C++, one more than the number of its decisions (if, for, while, case, catch, 
 limits: .def files and files which say `size: table` in their first ten lines (rule tables). A function whose body is one
 exhaustive switch says `size: switch` on the line before it. Functions over the hard limit of complexity are listed in
 tools/complex_functions.txt, which only shrinks.
+
+Classes of the product in C++ declare at most 60 functions (a hard limit). Overrides do not count: an interface decides
+their number. `--list` prints the largest classes.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE_LIMITS = {".cpp": (500, 800), ".c": (500, 800), ".h": (200, 400), ".py": (500, 800)}
 FUNCTION_LIMITS = (40, 80)
 COMPLEXITY_LIMITS = (25, 40)
+METHOD_LIMIT = 60
 KNOWN_COMPLEX = ROOT / "tools/complex_functions.txt"
 # Comments, strings and characters hold no decisions.
 TEXT = re.compile(r'//.*$|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.MULTILINE)
@@ -29,6 +33,10 @@ STARTS = re.compile(
     r"^( {0,2})(?!\s)(?!else\b|namespace\b|struct\b|class\b|enum\b|union\b|extern\b|using\b|#|//|\})[^=;]*\("
 )
 NAME = re.compile(r"([\w:~]+|operator\S+)\s*\(")
+# A class with a body, and members which declare no function of their own.
+CLASS = re.compile(r"\b(?:class|struct)\s+(?:\[\[[^\]]*\]\]\s*)?((?:\w+::)*\w+)\s*(?:final\s*)?(?::[^;{()]*)?\{")
+NO_METHOD = re.compile(r"(?:using|friend|typedef|static_assert|class|struct|enum|union|template\s+(?:class|struct))\b")
+METHOD = re.compile(r"[^={]*?(?:\b\w+|operator\s*\S+?|~\w+)\s*\(")
 
 
 @dataclass
@@ -73,14 +81,70 @@ def python_functions(text: str):
             yield node.name, node.lineno, node.end_lineno - node.lineno + 1, ""
 
 
-def known_complex() -> set[str]:
-    lines = KNOWN_COMPLEX.read_text().splitlines() if KNOWN_COMPLEX.exists() else []
+def names_in(path: Path) -> set[str]:
+    lines = path.read_text().splitlines() if path.exists() else []
     return {line for line in lines if line and not line.startswith("#")}
+
+
+def members(body: str):
+    """The declarations of a class body, with nested braces emptied."""
+    declaration, depth = "", 0
+    for character in body:
+        depth -= character == "}"
+        if depth == 0 and character != ";":
+            declaration += character
+        depth += character == "{"
+        is_function = character == "}" and re.search(r"\)[^;=]*\{?\}$", declaration) is not None
+        if depth == 0 and (character == ";" or is_function):
+            yield declaration
+            declaration = ""
+
+
+def is_method(declaration: str) -> bool:
+    plain = re.sub(r"\b(?:public|private|protected)\s*:|\[\[.*?\]\]", "", declaration)
+    before = None
+    while before != plain:  # template arguments, from the innermost
+        before, plain = plain, re.sub(r"<[^<>]*>", "", plain)
+    plain = plain.strip()
+    overrides = re.search(r"\)[^(){}]*\boverride\b", plain) is not None
+    return not overrides and NO_METHOD.match(plain) is None and METHOD.match(plain) is not None
+
+
+def classes(text: str):
+    """Yields (name, line, number of declared functions) for each class body."""
+    text = TEXT.sub("", text)
+    for match in CLASS.finditer(text):
+        depth, end = 1, match.end()
+        while end < len(text) and depth > 0:
+            depth += (text[end] == "{") - (text[end] == "}")
+            end += 1
+        count = sum(is_method(member) for member in members(text[match.end() : end - 1]))
+        yield match.group(1), text.count("\n", 0, match.start()) + 1, count
+
+
+def check_classes(name: str, text: str) -> list[Finding]:
+    """Classes of a C++ file which declare too many functions."""
+    return [
+        Finding(f"{name}:{line} {found}", count, METHOD_LIMIT, True, "methods")
+        for found, line, count in classes(text)
+        if count > METHOD_LIMIT
+    ]
+
+
+def list_classes() -> None:
+    found = [
+        (count, name, f"{path.relative_to(ROOT)}:{line}")
+        for path in sorted((ROOT / "src").rglob("*"))
+        if path.suffix in {".h", ".cpp"}
+        for name, line, count in classes(path.read_text())
+    ]
+    for count, name, where in sorted(found, reverse=True)[:20]:
+        print(f"{count:5d} methods (limit {METHOD_LIMIT}): {where} {name}")
 
 
 def check_complexity(name: str, text: str) -> list[Finding]:
     """Functions of a C or C++ file which decide too much."""
-    found, lines, known = [], text.splitlines(), known_complex()
+    found, lines, known = [], text.splitlines(), names_in(KNOWN_COMPLEX)
     soft, hard = COMPLEXITY_LIMITS
     for function, line, length, before in functions(text):
         decisions = 1 + len(DECISION.findall(TEXT.sub("", "\n".join(lines[line - 1 : line - 1 + length]))))
@@ -105,6 +169,8 @@ def check_file(path: Path) -> list[Finding]:
             found.append(Finding(f"{name}:{line} {function}", length, FUNCTION_LIMITS[0], length > FUNCTION_LIMITS[1]))
     if name.startswith("src/") and path.suffix != ".py":
         found += check_complexity(name, text)
+        if path.suffix != ".c":
+            found += check_classes(name, text)
     return found
 
 
@@ -116,7 +182,12 @@ def diff_size() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="print hard offenders only; fail when there are any")
-    check = parser.parse_args().check
+    parser.add_argument("--list", action="store_true", help="print the classes with the most functions")
+    arguments = parser.parse_args()
+    if arguments.list:
+        list_classes()
+        return 0
+    check = arguments.check
     folders = ["src", "include", "tools", "tests", "bench", "python", "examples"]
     files = [p for f in folders for p in sorted((ROOT / f).rglob("*")) if p.suffix in FILE_LIMITS]
     found = [finding for path in files for finding in check_file(path)]

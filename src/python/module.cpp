@@ -94,7 +94,7 @@ py::dict stats() {
   out["nodes"] = t.nodes;
   out["guards_asked"] = t.guards_asked;
   out["guards_checked"] = t.guards_checked;
-  out["variants_checked"] = t.variants_checked;
+  out["cache_entries_checked"] = t.cache_entries_checked;
   out["steps_proved"] = t.steps_proved;
   out["steps_not_proved"] = t.steps_not_proved;
   out["ms_validation"] = t.ms_validation;
@@ -102,8 +102,8 @@ py::dict stats() {
   out["backward_graphs"] = t.backward_graphs;
   out["distinct_kernels"] = t.distinct_kernels;
   out["extern_calls"] = t.extern_calls;
-  out["native_stretches"] = t.native_stretches;
-  out["recorded_backward_passes"] = bridge::recorded_passes().load();
+  out["eager_fallbacks"] = t.eager_fallbacks;
+  out["double_backward_fallbacks"] = bridge::double_backward_fallbacks().load();
   out["ms_setup"] = t.ms_setup;
   out["ms_capture"] = t.ms_capture;
   out["ms_lowering"] = t.ms_lowering;
@@ -118,7 +118,7 @@ py::dict stats() {
 
 py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
                             bool freeze, bool keep_text, bool auto_dynamic, bool evaluate, bool symbolic_numbers,
-                            const py::object& guard_filter, int64_t entry_limit, bool keep_rejected) {
+                            const py::object& guard_filter, int64_t cache_entry_limit, bool keep_rejected) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
@@ -130,28 +130,29 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.keep_text = keep_text;
   options.keep_rejected = keep_rejected;
   if (!guard_filter.is_none()) options.guard_filter = frontend::PyRef::borrow(guard_filter.ptr());
-  options.entry_limit = entry_limit > 0 ? entry_limit : std::max<int64_t>(1, option_int(Option::ENTRY_LIMIT));
+  options.cache_entry_limit =
+      cache_entry_limit > 0 ? cache_entry_limit : std::max<int64_t>(1, option_int(Option::CACHE_ENTRY_LIMIT));
   options.evaluate = evaluate && cresset_eval_unsupported() == nullptr;
   PyObject* made = frontend::new_compiled_function(function.ptr(), std::move(options));
   if (made == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
 }
 
-// Describes each cache entry (`Variant`) of a compiled function, for cresset.explain and tests.
-py::dict describe(const frontend::Variant& variant, const std::string& begins) {
+// Describes each cache entry (`CacheEntry`) of a compiled function, for cresset.explain and tests.
+py::dict describe(const frontend::CacheEntry& entry, const std::string& begins) {
   py::dict row;
   row["begins"] = begins;
-  const BreakReason ends = variant.next.point != nullptr ? variant.next.why : BreakReason();
+  const BreakReason ends = entry.next.point != nullptr ? entry.next.why : BreakReason();
   row["ends"] = ends.text();
-  row["eager_reason"] = variant.eager_reason.text();
-  const BreakReason& why = variant.eager_reason.empty() ? ends : variant.eager_reason;
+  row["eager_reason"] = entry.eager_reason.text();
+  const BreakReason& why = entry.eager_reason.empty() ? ends : entry.eager_reason;
   row["break_reason"] = why.empty() ? py::object(py::none()) : py::object(describe(why));
-  row["facts"] = variant.facts.texts();
-  if (variant.entry == nullptr) return row;
-  const driver::Stats& s = variant.entry->stats();
-  const bridge::Executor& executor = variant.entry->executor();
-  row["graph"] = variant.entry->graph_text();
-  row["guards"] = variant.entry->guard_texts();
+  row["state_guards"] = entry.guards.texts();
+  if (entry.program == nullptr) return row;
+  const driver::Stats& s = entry.program->stats();
+  const bridge::Executor& executor = entry.program->executor();
+  row["graph"] = entry.program->graph_text();
+  row["guards"] = entry.program->guard_texts();
   row["program"] = runtime::print(executor.program());
   row["kernels"] = executor.program().kernel_text;
   row["kernel_count"] = s.kernels;
@@ -166,14 +167,14 @@ py::dict describe(const frontend::Variant& variant, const std::string& begins) {
 }
 
 // Cache entries for the beginning of a call come first, then the resume entries of each resume point.
-py::list variants(const py::object& object) {
+py::list cache_entries(const py::object& object) {
   py::list out;
   const frontend::CompiledFunction& state = state_of(object);
-  const frontend::Variants first = state.variants();  // a copy: entries may go meanwhile (gone_models.h)
+  const frontend::CacheEntries first = state.cache_entries();  // a copy: entries may go meanwhile (gone_models.h)
   for (const auto& v : first) out.append(describe(*v, ""));
-  const frontend::Points points = state.points();
+  const frontend::ResumePoints points = state.points();
   for (const auto& point : points)
-    for (const auto& v : frontend::Variants(point->successors)) out.append(describe(*v, point->place.text()));
+    for (const auto& v : frontend::CacheEntries(point->resume_entries)) out.append(describe(*v, point->place.text()));
   return out;
 }
 
@@ -192,17 +193,17 @@ PYBIND11_MODULE(_C, m) {
   });
   frontend::add_compiled_function_type(m.ptr());
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
-        py::arg("eager_rounding"), py::arg("fuse"), py::arg("freeze") = false, py::arg("keep_text") = false,
-        py::arg("auto_dynamic") = false, py::arg("evaluate") = false, py::arg("symbolic_numbers") = false,
-        py::arg("guard_filter") = py::none(), py::arg("entry_limit") = 0, py::arg("keep_rejected") = false);
-  m.def("variants", &variants);
+        py::arg("eager_rounding"), py::arg("fuse"), py::arg("freezing") = false, py::arg("keep_text") = false,
+        py::arg("auto_dynamic") = false, py::arg("evaluate") = false, py::arg("capture_scalar_outputs") = false,
+        py::arg("guard_filter_fn") = py::none(), py::arg("cache_entry_limit") = 0, py::arg("keep_rejected") = false);
+  m.def("cache_entries", &cache_entries);
   // For gc.callbacks.
   m.def("after_collection", [](std::string_view phase, const py::dict& info) {
     constexpr int64_t kFull = 2;  // a collection of all generations
     if (phase != "stop" || frontend::inside_compiled_call()) return;
     if (info["generation"].cast<int64_t>() == kFull) frontend::drop_of_gone_models();
   });
-  m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
+  m.def("clear_cache_entries", [](const py::object& f) { state_of(f).clear_cache_entries(); });
   m.def("check_ns", [](const py::object& f, const py::tuple& args, const py::dict& kwargs, int64_t count) {
     return state_of(f).check_ns(args.ptr(), kwargs.ptr(), count);
   });
@@ -224,6 +225,7 @@ PYBIND11_MODULE(_C, m) {
   m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
   m.def("wrong_options", &wrong_options);
+  m.def("deprecated_options", &deprecated_options);
   m.def("cache_folder_problem", &cache_folder_problem);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
   if (cresset_eval_add_functions(m.ptr()) < 0) throw py::error_already_set();

@@ -20,7 +20,7 @@ py::object read_numbers(const at::Tensor& tensor) {
   bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
   if (trace == nullptr || !at::isIntegralType(tensor.scalar_type(), false)) return py::none();
   capture->set_location();
-  const auto numbers = capture->symbolic_elements(capture->value_of(*trace));
+  const auto numbers = capture->recorder().symbolic_elements(capture->value_of(*trace));
   if (!numbers) return py::none();
   py::list out;
   for (const sym::ExprId number : *numbers) out.append(py::cast(bridge::SymNode::make_int(capture->env_ptr(), number)));
@@ -33,7 +33,7 @@ bool lays_out(const at::Tensor& tensor) {
   const bridge::Capture* capture = bridge::Capture::current();
   if (capture == nullptr || capture->closed()) return false;
   const bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
-  return trace != nullptr && capture->lays_out(*trace);
+  return trace != nullptr && capture->storages().lays_out(*trace);
 }
 
 // Evaluates the condition. A condition which depends on data or on a later call is assumed to hold and asserted at run

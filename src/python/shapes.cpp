@@ -34,7 +34,7 @@ Key key_of(const SymbolBinding& s) { return {static_cast<int>(s.source.kind), s.
 sym::Interval natural(const sym::Symbol& s) { return s.range.lo >= 0 ? sym::Interval::size() : sym::Interval::all(); }
 
 // A solver over the guards of a cache entry. Symbols which cannot be chosen keep their hints.
-sym::Solver solver_of(bridge::Entry& entry) {
+sym::Solver solver_of(bridge::GuardedProgram& entry) {
   sym::ShapeEnv& env = *entry.env();
   sym::Solver solver(env.pool());
   for (const SymbolBinding& s : entry.symbols()) {
@@ -43,7 +43,7 @@ sym::Solver solver_of(bridge::Entry& entry) {
     const bool chosen = std::string(kind_name(s, entry.tensor_count())) != "fixed";
     solver.declare(s.var, chosen ? natural(*symbol) : sym::Interval::point(*symbol->hint));
   }
-  for (const sym::GuardFact& guard : entry.guards()) solver.require(guard.condition);
+  for (const sym::SizeGuard& guard : entry.guards()) solver.require(guard.condition);
   return solver;
 }
 
@@ -52,7 +52,7 @@ py::object end_of_range(int64_t end) {
   return infinite ? py::object(py::none()) : py::object(py::int_(end));
 }
 
-py::dict dimension(bridge::Entry& entry, const SymbolBinding& s, sym::Solver& solver) {
+py::dict dimension(bridge::GuardedProgram& entry, const SymbolBinding& s, sym::Solver& solver) {
   const sym::Symbol& symbol = *entry.env()->symbol(s.var);
   py::dict row;
   row["source"] = symbol.source;
@@ -72,13 +72,13 @@ py::dict dimension(bridge::Entry& entry, const SymbolBinding& s, sym::Solver& so
 
 // Returns the position of the earlier tensor which must be the same tensor and whose sizes are reported instead; -1:
 // none.
-int32_t earlier_of(const bridge::Entry& entry, const SymbolBinding& s) {
+int32_t earlier_of(const bridge::GuardedProgram& entry, const SymbolBinding& s) {
   using Kind = runtime::SymbolSource::Kind;
   const bool of_tensor = s.source.kind == Kind::InputSize || s.source.kind == Kind::InputStride;
   return of_tensor && s.source.position < entry.tensor_count() ? entry.same_as(s.source.position) : -1;
 }
 
-py::list assigned(bridge::Entry& entry, const sym::Assignment& values) {
+py::list assigned(bridge::GuardedProgram& entry, const sym::Assignment& values) {
   py::list out;
   for (const SymbolBinding& s : entry.symbols()) {
     const auto it = values.find(s.var);
@@ -90,12 +90,13 @@ py::list assigned(bridge::Entry& entry, const sym::Assignment& values) {
 
 py::list shape_report(const py::object& function) {
   py::list out;
-  const frontend::Variants all = state_of(function).variants();  // a copy: creating objects may remove cache entries
-  for (const auto& variant : all) {
+  const frontend::CacheEntries all =
+      state_of(function).cache_entries();  // a copy: creating objects may remove cache entries
+  for (const auto& cache_entry : all) {
     py::dict row;
-    row["eager_reason"] = variant->eager_reason.text();
-    if (variant->entry != nullptr) {
-      bridge::Entry& entry = *variant->entry;
+    row["eager_reason"] = cache_entry->eager_reason.text();
+    if (cache_entry->program != nullptr) {
+      bridge::GuardedProgram& entry = *cache_entry->program;
       sym::Solver solver = solver_of(entry);
       py::list dimensions, same, guards, asked, assertions;
       const std::vector<std::string> names = entry.input_names();
@@ -107,13 +108,13 @@ py::list shape_report(const py::object& function) {
       for (size_t i = 0; i < names.size(); ++i)
         if (const int32_t earlier = entry.same_as(i); earlier >= 0)
           same.append(names[i] + " is " + names[static_cast<size_t>(earlier)]);
-      for (const sym::GuardFact& guard : entry.guards()) {
+      for (const sym::SizeGuard& guard : entry.guards()) {
         std::vector<sym::VarId> vars;
         entry.env()->pool().collect_vars(guard.condition, vars);
         guards.append(py::make_tuple(sym::describe(*entry.env(), guard), vars.size()));
       }
       for (const std::string& text : entry.float_guard_texts()) guards.append(py::make_tuple(text, 0));
-      for (const sym::GuardFact& guard : entry.env()->guards()) asked.append(sym::describe(*entry.env(), guard));
+      for (const sym::SizeGuard& guard : entry.env()->guards()) asked.append(sym::describe(*entry.env(), guard));
       for (const sym::RuntimeAssertion& a : entry.env()->assertions()) assertions.append(a.message);
       row["dimensions"] = dimensions;
       row["same"] = same;
@@ -129,10 +130,10 @@ py::list shape_report(const py::object& function) {
 }
 
 // Returns sizes accepted by a cache entry, or None when none were found.
-py::object sample_sizes(const py::object& function, size_t variant, uint64_t seed, int64_t spread) {
-  const frontend::Variants variants = state_of(function).variants();
-  if (variant >= variants.size() || variants[variant]->entry == nullptr) return py::none();
-  bridge::Entry& entry = *variants[variant]->entry;
+py::object sample_sizes(const py::object& function, size_t cache_entry, uint64_t seed, int64_t spread) {
+  const frontend::CacheEntries cache_entries = state_of(function).cache_entries();
+  if (cache_entry >= cache_entries.size() || cache_entries[cache_entry]->program == nullptr) return py::none();
+  bridge::GuardedProgram& entry = *cache_entries[cache_entry]->program;
   const sym::Solution found = solver_of(entry).sample(seed, spread);
   return found.found() ? py::object(assigned(entry, found.values)) : py::object(py::none());
 }
@@ -143,7 +144,7 @@ using Sizes = std::vector<std::tuple<std::string, uint32_t, uint32_t, int64_t>>;
 struct Class {
   sym::ShapeEnv& env;
   const std::vector<SymbolBinding>& symbols;
-  std::span<const sym::GuardFact> guards;
+  std::span<const sym::SizeGuard> guards;
   size_t tensors;  // of a call
   bool raised = false;
 };
@@ -158,7 +159,7 @@ class Outside {
       if (symbol != nullptr && symbol->hint) here.emplace(s.var, variable(s, *symbol, c.tensors));
     }
     std::vector<sym::ExprId> conditions;
-    for (const sym::GuardFact& guard : c.guards) {
+    for (const sym::SizeGuard& guard : c.guards) {
       if (guard.reason.op == sym::kTextOfNumber && c.raised) continue;  // belongs to the error's message
       if (auto there = sym::transfer(c.env.pool(), guard.condition, pool_, here)) conditions.push_back(*there);
     }
@@ -228,11 +229,11 @@ py::tuple sizes_outside(const py::object& function, const std::vector<Sizes>& ot
   Outside outside;
   const auto& state = state_of(function);
   bool any = false;
-  const frontend::Variants all = state.variants();
-  for (const auto& variant : all) {
-    if (variant->entry == nullptr) continue;
+  const frontend::CacheEntries all = state.cache_entries();
+  for (const auto& cache_entry : all) {
+    if (cache_entry->program == nullptr) continue;
     any = true;
-    bridge::Entry& entry = *variant->entry;
+    bridge::GuardedProgram& entry = *cache_entry->program;
     outside.add({*entry.env(), entry.symbols(), entry.guards(), entry.tensor_count()});
   }
   for (const frontend::RejectedSizes& r : state.rejected()) {

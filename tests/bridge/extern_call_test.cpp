@@ -241,7 +241,7 @@ TEST(ExternCall, GatherOutOfRangeRaises) {
 }
 
 // Single elements in lines longer than what is looked at together: from the front, from the end, and at other steps.
-TEST(ExternCall, PickedElementsOfLongLines) {
+TEST(ExternCall, IndexedElementsOfLongLines) {
   const at::Tensor x = at::randn({40, 3}), front = at::randint(0, 40, {1100, 3}, at::kLong);
   const auto expect = [](const at::Tensor& self, int64_t dim, const at::Tensor& chosen) {
     OneCall gathered, added;

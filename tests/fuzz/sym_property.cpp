@@ -146,7 +146,7 @@ struct Reshape {
     for (at[0] = 0; at[0] <= 4; ++at[0]) {
       for (at[1] = 0; at[1] <= 4; ++at[1]) {
         bool guarded = true;
-        for (const GuardFact& g : env.guards()) guarded = guarded && value(env.pool(), g.condition, at) == 1;
+        for (const SizeGuard& g : env.guards()) guarded = guarded && value(env.pool(), g.condition, at) == 1;
         int64_t e[3];
         for (size_t i = 0; i < 3; ++i) e[i] = *value(env.pool(), extents[i], at);
         for (int64_t n = 0; guarded && n < e[0] * e[1] * e[2]; ++n) {
@@ -266,9 +266,9 @@ std::string check_minimized_guards(uint64_t seed) {
   World world(seed, /*with_indices=*/false);
   ExprPool& pool = world.env.pool();
   for (int64_t i = world.random.number(1, 8); i > 0; --i) world.add_guard();
-  const std::vector<GuardFact> minimized = world.env.minimized_guards();
+  const std::vector<SizeGuard> minimized = world.env.minimized_guards();
   std::vector<ExprId> conditions;
-  for (const GuardFact& guard : minimized) conditions.push_back(guard.condition);
+  for (const SizeGuard& guard : minimized) conditions.push_back(guard.condition);
   std::unordered_map<VarId, uint32_t> slots;
   for (uint32_t i = 0; i < World::kVars; ++i) slots[VarId{i}] = i;
   const SizeProgram program = SizeProgram::compile(pool, conditions, slots);

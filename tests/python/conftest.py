@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-for folder in (".", "semantics"):
-    sys.path.insert(0, str(Path(__file__).resolve().parent / folder))
+# Tests and helpers import each other by their names alone, and programs/ by its package.
+FOLDERS = [p for p in Path(__file__).resolve().parent.glob("**/") if p.name not in ("programs", "__pycache__")]
+sys.path[:0] = sorted(map(str, FOLDERS))
 # Before cresset is imported: tests neither read nor fill the user's cache.
 _CACHE = tempfile.TemporaryDirectory(prefix="cresset-test-cache-")
 os.environ["CRESSET_CACHE_DIR"] = _CACHE.name

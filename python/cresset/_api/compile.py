@@ -11,6 +11,7 @@ import weakref
 import torch
 
 from .. import _C
+from . import deprecated
 from .control import is_disabled
 from .module import compile_module
 
@@ -30,28 +31,27 @@ _FRONT_END = "trace" if _NO_EVALUATOR else "evaluate"
 _OPTIONS = {
     "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
     "fuse": (True, "False: one kernel an operator, for finding a fault"),
-    "freeze": (
+    "freezing": (
         False,
-        "what weights alone decide is computed once, and weights are laid out for the libraries; weights that are written "
-        "to are noticed (docs/freezing.md)",
+        "values that depend on weights alone are computed once, and weights are laid out for the libraries; writes to "
+        "weights are noticed (docs/freezing.md)",
     ),
-    "symbolic_numbers": (
+    "capture_scalar_outputs": (
         False,
         "numbers read from integer tensors, by item() or tolist(), are symbols, which may be sizes",
     ),
-    "frontend": (_FRONT_END, "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
+    "frontend": (_FRONT_END, "'evaluate': by the bytecode evaluator; 'trace': by CPython, on proxy tensors"),
 }
 _GUARD_FILTER = (
-    "guard_filter",
-    "a function of a list of cresset.GuardEntry that gives a boolean for each: False drops that guard. UNSAFE: compiled "
-    "code then runs where what it was compiled under has changed",
+    "guard_filter_fn",
+    "a function of a list of cresset.GuardEntry that returns a boolean for each: False drops that guard. UNSAFE: compiled "
+    "code then runs where the dropped guards no longer hold",
 )
-_ENTRY_LIMIT = (
-    "entry_limit",
-    "how many compiled variants are kept for each module or object that the function is called with (default: "
-    "CRESSET_ENTRY_LIMIT, 64); the least used one is dropped",
+_CACHE_ENTRY_LIMIT = (
+    "cache_entry_limit",
+    "cache entries that are kept for each module or object that the function is called with (default: "
+    "CRESSET_CACHE_ENTRY_LIMIT, 64); the least used one is dropped",
 )
-_NAMES_OF_TORCH = {"freezing": "freeze"}  # options of torch.compile with another name here
 _FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
 
@@ -69,19 +69,19 @@ def _check_options(mode, options, dynamic, backend):
         raise TypeError(f"cresset.compile: options must be a dict, got {type(options).__name__}")
     chosen = {name: default for name, (default, _) in _OPTIONS.items()}
     for name, value in (options or {}).items():
-        name = _NAMES_OF_TORCH.get(name, name)
-        if name == "guard_filter":
+        name = deprecated.option(name)
+        if name == "guard_filter_fn":
             if not callable(value):
-                raise TypeError(f"cresset.compile: option 'guard_filter' must be a function, got {value!r}")
+                raise TypeError(f"cresset.compile: option 'guard_filter_fn' must be a function, got {value!r}")
             chosen[name] = value
             continue
-        if name == "entry_limit":
+        if name == "cache_entry_limit":
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"cresset.compile: option 'entry_limit' must be a positive int, got {value!r}")
+                raise ValueError(f"cresset.compile: option 'cache_entry_limit' must be a positive int, got {value!r}")
             chosen[name] = value
             continue
         if name not in _OPTIONS:
-            known = [(n, meaning) for n, (_, meaning) in _OPTIONS.items()] + [_GUARD_FILTER, _ENTRY_LIMIT]
+            known = [(n, meaning) for n, (_, meaning) in _OPTIONS.items()] + [_GUARD_FILTER, _CACHE_ENTRY_LIMIT]
             known = "; ".join(f"{n}: {meaning}" for n, meaning in known)
             raise ValueError(f"cresset.compile: unknown option {name!r}; known options are {known}")
         if name == "frontend":
@@ -228,15 +228,15 @@ def mark_static(tensor, dim=None):
 
 def stats():
     """Statistics since the process began or the last ``reset()``: a dict of counts and milliseconds."""
-    out = _C.stats()
-    out["bytes_planned"] = sum(row.get("bytes_planned", 0) for f in list(_compiled) for row in _C.variants(f))
+    out = deprecated.Renamed(_C.stats(), deprecated.STATS, "stats()")
+    out["bytes_planned"] = sum(row.get("bytes_planned", 0) for f in list(_compiled) for row in _C.cache_entries(f))
     return out
 
 
 def reset():
     """Drops all cache entries, the counters, and memory kept for later calls."""
     for function in list(_compiled):
-        _C.clear_variants(function)
+        _C.clear_cache_entries(function)
     _C.reset_stats()
     _C.trim_memory()
 
@@ -260,47 +260,49 @@ class BreakReason:
 class Explanation:
     """The result of compiling a function for one call: graph segments with their graphs, guards, kernels and ends.
 
-    ``variants``: a dict for each graph segment, in the order of the call. ``begins`` and ``ends`` are empty where the
+    ``segments``: a dict for each graph segment, in the order of the call. ``begins`` and ``ends`` are empty where the
     segment begins or ends with the call. ``break_reasons``: a :class:`BreakReason` for each graph break and eager call. ``learned``: differences of later calls from this call, a line each.
     """
 
-    GRAPH_LINES, FACTS = 60, 8  # of each graph segment, when printed
+    GRAPH_LINES, STATE_GUARDS = 60, 8  # of each graph segment, when printed
 
-    def __init__(self, name, variants, counters, learned=()):
+    def __init__(self, name, segments, counters, learned=()):
         self.name = name
-        self.variants = variants
-        self.counters = counters
+        self.segments = [deprecated.Renamed(s, deprecated.SEGMENT, "segments[...]") for s in segments]
+        self.counters = deprecated.Renamed(counters, deprecated.STATS, "counters")
         self.learned = list(learned)
+
+    variants = deprecated.attribute("Explanation", "variants", "segments")
 
     @property
     def break_reasons(self):
-        return [BreakReason(**v["break_reason"]) for v in self.variants if v["break_reason"]]
+        return [BreakReason(**v["break_reason"]) for v in self.segments if v["break_reason"]]
 
     @property
     def graph_breaks(self):
-        return [v["eager_reason"] or v["ends"] for v in self.variants if v["eager_reason"] or v["ends"]]
+        return [v["eager_reason"] or v["ends"] for v in self.segments if v["eager_reason"] or v["ends"]]
 
     def __str__(self):
         lines = [f"cresset.explain: {self.name}"]
-        for i, v in enumerate(self.variants):
-            lines += self._piece(i, v)
+        for i, v in enumerate(self.segments):
+            lines += self._segment(i, v)
         lines += [f"  learned: {text}" for text in self.learned]
         return "\n".join(lines)
 
     __repr__ = __str__
 
-    def _piece(self, i, v):
-        name = f"  piece {i}" + (f", from {v['begins']} on" if v["begins"] else "")
+    def _segment(self, i, v):
+        name = f"  graph segment {i}" + (f", from {v['begins']} on" if v["begins"] else "")
         if v["eager_reason"]:
             return [f"{name}: runs eagerly: {v['eager_reason']}", *self._advice(v)]
         lines = [
-            f"{name}: {v['operators']} operators, {v['kernel_count']} kernels, {v['extern_calls']} library calls; "
+            f"{name}: {v['operators']} operators, {v['kernel_count']} kernels, {v['extern_calls']} extern calls; "
             f"passes {v['ms_passes']:.1f} ms, lowering {v['ms_lower']:.1f} ms, code generation {v['ms_codegen']:.1f} ms"
         ]
         lines += [f"    guard: {g}" for g in v["guards"]] or ["    no guards on sizes"]
-        lines += self._first(v["facts"], self.FACTS, "holds for: ", f".variants[{i}]['facts']")
-        lines += self._first(v["graph"].splitlines(), self.GRAPH_LINES, "", f".variants[{i}]['graph']")
-        return lines + ([f"    ends: {v['ends']}", *self._advice(v)] if v["ends"] else [])
+        lines += self._first(v["state_guards"], self.STATE_GUARDS, "state guard: ", f".segments[{i}]['state_guards']")
+        lines += self._first(v["graph"].splitlines(), self.GRAPH_LINES, "", f".segments[{i}]['graph']")
+        return lines + ([f"    graph break: {v['ends']}", *self._advice(v)] if v["ends"] else [])
 
     @staticmethod
     def _advice(v):
@@ -315,6 +317,7 @@ class Explanation:
 
 def explain(function, **settings):
     """``explain(f)(*args)`` compiles f for these arguments, runs it, and returns an :class:`Explanation`."""
+    settings = deprecated.options(settings)
 
     def run(*args, **kwargs):
         target = function
@@ -336,6 +339,6 @@ def explain(function, **settings):
         after = _C.stats()
         counters = {k: after[k] - before[k] for k in after if isinstance(after[k], (int, float))}
         name = getattr(function, "__qualname__", type(function).__name__)
-        return Explanation(name, _C.variants(fresh), counters, _C.learned(fresh))
+        return Explanation(name, _C.cache_entries(fresh), counters, _C.learned(fresh))
 
     return run

@@ -27,7 +27,7 @@ is_compiling = _C.is_compiling
 @_natively
 def graph_break(msg=""):
     """Breaks the graph here; an error with the message under ``fullgraph=True``. Does nothing in an eager run."""
-    _C.end_piece(f"cresset.graph_break(): {msg}" if msg else "cresset.graph_break()")
+    _C.graph_break(f"cresset.graph_break(): {msg}" if msg else "cresset.graph_break()")
 
 
 class _NotCompiling:
@@ -37,10 +37,10 @@ class _NotCompiling:
 
     def __enter__(self):
         self._compiling = _C._exchange_compiling(0)
-        self._rest = _C._exchange_rest(0)
+        self._rest = _C._exchange_fallback(0)
 
     def __exit__(self, *raised):
-        _C._exchange_rest(self._rest)
+        _C._exchange_fallback(self._rest)
         _C._exchange_compiling(self._compiling)
 
 
@@ -68,7 +68,7 @@ def disable(fn=None, recursive=True, *, reason=None):
 
     def disabled(*args, **kwargs):
         if _C.is_capturing():
-            _C.end_piece(why)  # unless a graph break has come already: in a call from C code
+            _C.graph_break(why)  # unless a graph break has come already: in a call from C code
             args, kwargs = _C.plain(args), _C.plain(kwargs)
         with _NotCompiling():
             return fn(*args, **kwargs) if recursive else _C.call_shallow(fn, args, kwargs, _compiled_callee)
@@ -132,7 +132,7 @@ def substitute_in_graph(original_fn):
 
 @dataclasses.dataclass(frozen=True)
 class GuardEntry:
-    """A guard of a compiled program, as passed to ``options={"guard_filter": fn}``."""
+    """A guard of a compiled program, as passed to ``options={"guard_filter_fn": fn}``."""
 
     kind: str  #: "item", "items" (a whole container), "cell" (a closure's variable), "type", "function", "member"
     owner: object  #: the dictionary, list, set, cell, class or instance of the read
@@ -219,7 +219,7 @@ class ComptimeContext:
         return _C.captured_guards()
 
     def graph_break(self, msg=""):
-        _C.end_piece(f"cresset.comptime: graph_break(): {msg}" if msg else "cresset.comptime: graph_break()")
+        _C.graph_break(f"cresset.comptime: graph_break(): {msg}" if msg else "cresset.comptime: graph_break()")
 
     def print(self, value, *, file=None):
         print(value if isinstance(value, (str, ComptimeVariable)) else _describe(value), file=file)
@@ -287,12 +287,12 @@ def _shortcut(name, what):
 
 
 for _name, _what in [
-    ("print", "Prints a value of the program: a tensor's symbolic sizes, not its data. The piece goes on."),
+    ("print", "Prints a value of the program: a tensor's symbolic sizes, not its data. The graph segment continues."),
     ("print_locals", "Prints the local variables."),
     ("print_graph", "Prints the graph so far."),
     ("print_guards", "Prints the guards so far."),
     ("print_bt", "Prints the user's stack."),
-    ("graph_break", "Ends the piece at this line, while it is captured and when it runs."),
+    ("graph_break", "Breaks the graph at this line, in the capture and in later calls."),
     ("breakpoint", "Stops in the debugger at this line."),
 ]:
     _shortcut(_name, _what)

@@ -10,7 +10,7 @@ import torch._higher_order_ops
 from .. import _C
 
 # A compiled function for each call site with its own branches: call sites never share or exhaust cache entries.
-_places = weakref.WeakKeyDictionary()
+_call_sites = weakref.WeakKeyDictionary()
 
 
 # The operators are looked up at the call, because a capture substitutes them.
@@ -54,7 +54,7 @@ class _Branch:
                 cell.cell_contents = None
 
 
-class _Place:
+class _CallSite:
     def __init__(self, operator, functions):
         from .compile import compile
 
@@ -75,12 +75,12 @@ class _Place:
 def _call(operator, functions, *arguments):
     if _C.is_compiling():
         return operator(*functions, *arguments)
-    place = _places.setdefault(operator, weakref.WeakKeyDictionary())
+    place = _call_sites.setdefault(operator, weakref.WeakKeyDictionary())
     for function in functions[:-1]:
         place = place.setdefault(_code_of(function), weakref.WeakKeyDictionary())
     last = _code_of(functions[-1])
     if last not in place:
-        place[last] = _Place(operator, functions)
+        place[last] = _CallSite(operator, functions)
     return place[last](functions, *arguments)
 
 

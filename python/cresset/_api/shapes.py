@@ -9,6 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .. import _C
+from . import deprecated
 
 
 class _Stated:
@@ -69,17 +70,19 @@ def _range_text(d):
 
 
 class Shapes:
-    """The sizes of a function after compilation for a call; ``variants`` holds the facts."""
+    """The sizes of a function after compilation for a call; ``cache_entries`` has a dict for each cache entry."""
 
-    def __init__(self, name, variants):
+    def __init__(self, name, cache_entries):
         self.name = name
-        self.variants = variants
+        self.cache_entries = cache_entries
+
+    variants = deprecated.attribute("Shapes", "variants", "cache_entries")
 
     def __str__(self):
         lines = [f"cresset.shapes: {self.name}"]
-        for i, v in enumerate(self.variants):
+        for i, v in enumerate(self.cache_entries):
             if v["eager_reason"]:
-                lines.append(f"  variant {i}: runs eagerly: {v['eager_reason']}")
+                lines.append(f"  cache entry {i}: runs eagerly: {v['eager_reason']}")
                 continue
             width = max((len(d["source"]) for d in v["dimensions"]), default=0)
             for d in v["dimensions"]:

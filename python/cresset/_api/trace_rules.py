@@ -20,11 +20,11 @@ TREATMENTS = {
     "graph": "runs as it is; its operators on tensors go into the graph",
     "reads": "runs as it is; what it is given is guarded",
     "writes": "runs as it is; the change is repeated in later calls",
-    "equivalent": "a builtin that calls the program back: a Python function is evaluated in its place",
+    "polyfill": "a builtin that calls the program back: a Python function is evaluated in its place",
     "substituted": "evaluated by the function that substitute_in_graph was given",
     "allowed": "put into the graph unseen: allow_in_graph",
-    "kept out": "the piece ends before it, it runs for real: disable",
-    "piece ends": "it may reach what no guard covers: the piece ends before it, it runs for real",
+    "kept out": "a graph break before the call, which CPython runs: disable",
+    "graph break": "untraceable: it may reach state without guards; a graph break before the call, which CPython runs",
 }
 
 _SELVES = {list: [], dict: {}, set: set(), collections.deque: collections.deque(), torch.Tensor: torch.empty(0)}

@@ -92,4 +92,4 @@ def rows():
 
 
 for _row in rows():
-    _C._form_in(*_row)
+    _C._decomposition_in(*_row)

@@ -27,7 +27,7 @@ def form(*functions, always=False, varied=False):
     def decorate(function):
         for original in functions:
             if original is not None:
-                _C._use_form(original, function, always, varied)
+                _C._use_decomposition(original, function, always, varied)
         return function
 
     return decorate

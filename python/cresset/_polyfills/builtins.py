@@ -49,7 +49,7 @@ def first_of(values, count, /):
     return out
 
 
-def next_of_outsider(iterator, /):
+def next_of_external_generator(iterator, /):
     """For a generator from before the call."""
     return _next(iterator)
 
@@ -450,7 +450,7 @@ CONSUMERS = [
     (_add_note, add_note_to, -1),
 ]
 ITERATORS = [(builtins.map, Map), (builtins.filter, Filter), (builtins.enumerate, Enumerate), (builtins.zip, Zip)]
-_C._use_equivalents(CONSUMERS, ITERATORS, list_of, first_of, assign, data_of, attribute_of, set_item)
+_C._use_polyfills(CONSUMERS, ITERATORS, list_of, first_of, assign, data_of, attribute_of, set_item)
 
 
 def foreach_by_numbers(name, tensors, *args, **kwargs):

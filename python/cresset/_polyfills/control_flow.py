@@ -27,20 +27,20 @@ def _record(function, operands):
     Only the recorded operators remain of the call: side effects on older objects raise before they happen. Subgraphs
     have no derivative. So the host decides where gradients are wanted, also for tensors in the function's closure.
     """
-    if not _C.begin_part((function, operands)):
+    if not _C.begin_subgraph((function, operands)):
         return None
     try:
         leaves, structure = pytree.tree_flatten(function(*operands))
     except Exception as error:
-        _C.abandon_part(f"it raises {type(error).__name__}")
+        _C.abandon_subgraph(f"it raises {type(error).__name__}")
         return None
     except BaseException:
-        _C.abandon_part("it is interrupted")
+        _C.abandon_subgraph("it is interrupted")
         raise
     if _wants_gradients(leaves):
-        _C.abandon_part(_NO_GRADIENTS)
+        _C.abandon_subgraph(_NO_GRADIENTS)
         return None
-    part = _C.end_part([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
+    part = _C.end_subgraph([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
     if part is None:
         return None
     return part, [None if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves], structure
@@ -72,7 +72,7 @@ def _captured_cond(pred, true_fn, false_fn, operands):
     if if_false is None:
         return None
     if not _same(if_true, if_false):
-        _C.explain_part("torch.cond", "the branches give results of different structure")
+        _C.explain_subgraph("torch.cond", "the branches give results of different structure")
         return None
     tensors = _C.add_cond(pred, if_true[0], if_false[0])
     return None if tensors is None else [_put_together(if_true, tensors)]
@@ -103,7 +103,7 @@ def cond(pred, true_fn, false_fn, operands=()):
         captured = _captured_cond(pred, true_fn, false_fn, operands)
         if captured is not None:
             return captured[0]
-        _C.explain_part("torch.cond", None)
+        _C.explain_subgraph("torch.cond", None)
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
@@ -115,10 +115,10 @@ def _captured_loop(cond_fn, body_fn, carried):
     """The results of the last iteration; None when the loop cannot be captured."""
     leaves, structure = pytree.tree_flatten(carried)
     if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
-        _C.explain_part("torch.while_loop", "it carries what is no tensor")
+        _C.explain_subgraph("torch.while_loop", "it carries what is no tensor")
         return None
     if _wants_gradients(leaves):
-        _C.explain_part("torch.while_loop", _NO_GRADIENTS)
+        _C.explain_subgraph("torch.while_loop", _NO_GRADIENTS)
         return None
     stand_ins = _C.add_carried(leaves)
     if stand_ins is None:
@@ -131,7 +131,7 @@ def _captured_loop(cond_fn, body_fn, carried):
     if body is None:
         return None
     if condition[1] != [None] or body[2] != structure or any(leaf is not None for leaf in body[1]):
-        _C.explain_part("torch.while_loop", "its parts give something else than tensors, or in another structure")
+        _C.explain_subgraph("torch.while_loop", "its parts give something else than tensors, or in another structure")
         return None
     tensors = _C.add_while(leaves, stand_ins[1], condition[0], body[0])
     return None if tensors is None else pytree.tree_unflatten(tensors, structure)
@@ -144,7 +144,7 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     captured = _captured_loop(cond_fn, body_fn, carried)
     if captured is not None:
         return captured
-    _C.explain_part("torch.while_loop", None)
+    _C.explain_subgraph("torch.while_loop", None)
     while cond_fn(*carried):
         carried = _as_tuple(body_fn(*carried))
     return carried

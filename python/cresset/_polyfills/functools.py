@@ -16,21 +16,21 @@ _Method = types.MethodType
 def by_its_code(function, /, *args, **kwargs):
     of, given = (function.__func__, (function.__self__, *args)) if type(function) is _Method else (function, args)
     code = of.__wrapped__
-    if type(code) is types.FunctionType and _C.begin_part((of, given, kwargs)):
+    if type(code) is types.FunctionType and _C.begin_subgraph((of, given, kwargs)):
         try:
             result = code(*given, **kwargs)
         except Exception as error:
-            if _C.abandon_part(f"it raises {type(error).__name__}"):
+            if _C.abandon_subgraph(f"it raises {type(error).__name__}"):
                 _C.cached_did_more(of)
         except BaseException:
-            _C.abandon_part("it is interrupted")
+            _C.abandon_subgraph("it is interrupted")
             raise
         else:
-            if _C.end_part([]) is None:
+            if _C.end_subgraph([]) is None:
                 _C.cached_did_more(of)
             elif _C.cached_may_give(of, given, kwargs, result):
                 return result
-        _C.explain_part("a cached function", None)
+        _C.explain_subgraph("a cached function", None)
     return function(*args, **kwargs)
 
 

@@ -145,5 +145,5 @@ def extremum(builtin, symbolic):
 def _begin():
     for name, symbolic in (("min", torch.sym_min), ("max", torch.sym_max)):
         builtin = own(builtins, name)
-        _C._stand_in(builtin, extremum(builtin, symbolic))
-    _C._stand_in(own(builtins, "range"), symbolic_range)
+        _C._call_for_symbols(builtin, extremum(builtin, symbolic))
+    _C._call_for_symbols(own(builtins, "range"), symbolic_range)

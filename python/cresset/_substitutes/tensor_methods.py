@@ -47,7 +47,7 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **r
 
 
 def _tolist(self):
-    """Tensor.tolist: a list of symbols under the option symbolic_numbers."""
+    """Tensor.tolist: a list of symbols under the option capture_scalar_outputs."""
     numbers = _C.read_numbers(self) if _C.is_capturing() else None
     if numbers is None:
         return torch._C.TensorBase.tolist(self)

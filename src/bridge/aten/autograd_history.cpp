@@ -108,6 +108,7 @@ bool is_asked_for_history(const at::Tensor& tensor) {
 
 void refresh_history(const at::Tensor& view) {
   if (!is_recorded_view(view) || is_asked_for_history(view)) return;
+  const AboveAutograd recording;  // a piece may end inside of an operator
   try {
     view.grad_fn();
   } catch (const c10::Error&) {  // autograd refuses to answer: any later request gets the error

@@ -11,6 +11,7 @@
 #include "bridge/capture/capture.h"
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/graph_interpreter.h"
+#include "bridge/executor/visible_strides.h"
 
 namespace cresset::bridge {
 namespace {
@@ -32,75 +33,36 @@ class BelowEverything {
   c10::impl::LocalDispatchKeySet saved_;
 };
 
-// A strong reference, unless the tensor is dying on another thread at this moment.
-at::Tensor locked(TraceTensor* tensor) {
-  c10::raw::weak_intrusive_ptr::incref(tensor);
-  const auto weak = c10::weak_intrusive_ptr<c10::TensorImpl>::reclaim(tensor);
-  c10::intrusive_ptr<c10::TensorImpl> strong = weak.lock();
-  return strong ? at::Tensor(std::move(strong)) : at::Tensor();
-}
-
 }  // namespace
 
 std::vector<at::Tensor> Capture::close() {
-  closed_ = true;
-  if (on_close) std::exchange(on_close, nullptr)();
-  guests_.clear();
+  if (!std::exchange(closed_, true)) client().on_close();
+  input_proxies_.clear();
   wrappers_.clear();
   std::vector<at::Tensor> out = held();
-  lifted_.clear();
+  storages_.proxies().clear();
   return out;
 }
 
 bool Capture::says_history() const {
-  for (const Guest& guest : guests_)
-    if (guest.real().defined() && is_asked_for_history(guest.real())) return true;
+  for (const InputProxy& input_proxy : input_proxies_)
+    if (input_proxy.real().defined() && is_asked_for_history(input_proxy.real())) return true;
   // A view of an argument, made by the program, has the argument's base as its own base, which is no input proxy.
-  const std::vector<at::Tensor> live = const_cast<Capture*>(this)->all_live();
+  const std::vector<at::Tensor> live = live_.all();
   return std::any_of(live.begin(), live.end(), is_asked_for_history);
 }
 
 void Capture::forget_inputs() {
-  real_inputs_.clear();
+  recorder_.inputs().clear();
   for (Storage& storage : storages_) storage.real.reset();
-}
-
-// Autograd counted the writes during capture. A run of the program counts them again.
-void Capture::count_writes(int times) const {
-  for (const Storage& storage : storages_) {
-    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined() || storage.real.is_inference())
-      continue;
-    c10::VariableVersion counter = storage.real.unsafeGetTensorImpl()->version_counter();
-    const auto seen = static_cast<int64_t>(storage.version - storage.unseen);
-    if (seen != 0)
-      counter.set_version(std::max<int64_t>(static_cast<int64_t>(counter.current_version()) + times * seen, 0));
-  }
-}
-
-// Includes proxy tensors which only the capture itself holds.
-std::vector<at::Tensor> Capture::all_live() {
-  std::vector<at::Tensor> out;
-  const std::lock_guard lock(live_mutex_);
-  for (TraceTensor* tensor : live_)
-    if (at::Tensor strong = locked(tensor); strong.defined()) out.push_back(std::move(strong));
-  return out;
 }
 
 std::vector<at::Tensor> Capture::held() {
   std::unordered_map<TraceTensor*, int64_t> own;  // references held by the capture, by proxy tensor
-  for (const auto& [impl, stand_in] : lifted_) ++own[static_cast<TraceTensor*>(stand_in.unsafeGetTensorImpl())];
-  for (const Guest& guest : guests_) ++own[guest.stand_in()];
-  for (const Guest& wrapper : wrappers_) ++own[wrapper.stand_in()];
-  std::vector<at::Tensor> out;
-  const std::lock_guard lock(live_mutex_);
-  for (TraceTensor* tensor : live_) {
-    at::Tensor strong = locked(tensor);
-    if (!strong.defined()) continue;
-    const auto mine = own.find(tensor);
-    if (mine == own.end() || strong.use_count() > static_cast<size_t>(mine->second) + 1)
-      out.push_back(std::move(strong));
-  }
-  return out;
+  for (const auto& [impl, proxy] : storages_.proxies()) ++own[static_cast<TraceTensor*>(proxy.unsafeGetTensorImpl())];
+  for (const InputProxy& input_proxy : input_proxies_) ++own[input_proxy.proxy()];
+  for (const InputProxy& wrapper : wrappers_) ++own[wrapper.proxy()];
+  return live_.held(own);
 }
 
 Captured Captured::for_one_run() const {
@@ -124,35 +86,64 @@ struct Once {
   Captured captured;
   std::vector<at::Tensor> inputs;
   Interpreter interpreter;
-  std::vector<at::Tensor> originals;  // of the inputs, with their history
+  std::vector<at::Tensor> originals;     // of the inputs, with their history
+  std::shared_ptr<DoubleBackward> pass;  // nullptr: none can be recorded
+  std::vector<at::Tensor> before;        // DoubleBackward::before_writes
+  std::vector<int64_t> symbols;
 };
+
+using Slots = std::unordered_map<sym::VarId, uint32_t>;
+
+// The numbers of this call's symbols, and where each is. nullopt: data gives one of them.
+std::optional<std::vector<int64_t>> numbers_of_call(const Captured& captured, Slots& slots) {
+  std::vector<int64_t> out;
+  for (const SymbolBinding& s : captured.symbols) {
+    const std::optional<int64_t> number = captured.graph->env().hint(captured.graph->pool().var(s.var));
+    if (!number) return std::nullopt;
+    slots.emplace(s.var, static_cast<uint32_t>(out.size()));
+    out.push_back(*number);
+  }
+  return out;
+}
+
+// Before the piece runs: it may overwrite what passes that are recorded themselves need.
+void prepare_recorded(Once& once) {
+  const Captured& captured = once.captured;
+  if (captured.backward == nullptr || !captured.data_calls.empty() || !captured.backward->part.calls.empty()) return;
+  Slots slots;
+  const auto numbers = numbers_of_call(captured, slots);
+  if (!numbers) return;
+  once.symbols = *numbers;
+  once.pass = std::make_shared<DoubleBackward>(*captured.graph, captured.backward, captured.constants, slots);
+  once.before = once.pass->before_writes(once.inputs);
+}
+
+// Strides of dimensions of one element as eager mode gives them; empty: as the formulas say.
+VisibleStrides::Answer strides_of_results(const Once& once) {
+  Slots slots;
+  const auto numbers = numbers_of_call(once.captured, slots);
+  const auto visible = numbers ? VisibleStrides::of(once.captured, once.inputs.size(), slots) : nullptr;
+  const auto found = visible != nullptr ? visible->find(once.inputs, numbers->data()) : nullptr;
+  return found != nullptr ? *found : VisibleStrides::Answer(once.captured.outputs.size());
+}
 
 // Double-backward passes, at the sizes of this call.
 BackwardRun recorded_of(const std::shared_ptr<Once>& once, const std::vector<TangentLayout>& layouts) {
   const Captured& captured = once->captured;
-  if (!captured.data_calls.empty() || !captured.backward->part.calls.empty()) return nullptr;
-  std::unordered_map<sym::VarId, uint32_t> slots;
-  std::vector<int64_t> symbols;
-  for (const SymbolBinding& s : captured.symbols) {
-    const std::optional<int64_t> number = captured.graph->env().hint(captured.graph->pool().var(s.var));
-    if (!number) return nullptr;
-    slots.emplace(s.var, static_cast<uint32_t>(symbols.size()));
-    symbols.push_back(*number);
-  }
-  const auto pass = std::make_shared<RecordedPass>(*captured.graph, captured.backward, captured.constants, slots);
+  if (once->pass == nullptr) return nullptr;
   std::vector<graph::ValueId> saved;
   for (const graph::ValueId v : used_from_outside(*captured.graph, captured.backward->part))
     if (!captured.backward->is_of_pass(v) && once->interpreter.known(v).defined()) saved.push_back(v);
-  pass->set_saved(saved);
+  once->pass->set_saved(saved);
   std::vector<at::Tensor> given = once->originals;
   for (size_t i = 0; i < given.size(); ++i)
     if (!given[i].defined()) given[i] = once->inputs[i];
-  const auto call = std::make_shared<const RecordedPass::Call>(
-      RecordedPass::note(given, captured.constants, symbols.data(), symbols.size()));
+  const auto call = std::make_shared<const DoubleBackward::Call>(
+      once->pass->note(given, once->before, once->symbols.data(), once->symbols.size()));
   return [=](std::vector<at::Tensor> tangents, const auto&) {
     std::vector<at::Tensor> kept;
     for (const graph::ValueId v : saved) kept.push_back(once->interpreter.known(v));
-    return pass->run(*call, std::move(tangents), layouts, kept);
+    return once->pass->run(*call, std::move(tangents), layouts, kept);
   };
 }
 
@@ -178,7 +169,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   runs.compiled = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
     const c10::DispatchKeySet keys = c10::impl::tls_local_dispatch_key_set().excluded_;
     const BelowEverything below;
-    once->interpreter.cast_in_part(keys & c10::autocast_dispatch_keyset);
+    once->interpreter.cast_in_subgraph(keys & c10::autocast_dispatch_keyset);
     const Backward& computes = *once->captured.backward;
     const bool may_lack = computes.linear && computes.part.calls.empty();
     if (!may_lack) fill_with_zeros(tangents, layouts);
@@ -212,19 +203,26 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
 std::vector<at::Tensor> Capture::interpret(Captured& captured) {
   std::optional<BelowEverything> below(std::in_place);
   for (const SymbolBinding& s : captured.symbols)  // of dimensions marked unbacked
-    if (s.source.kind == runtime::SymbolSource::Kind::InputSize && s.source.position < real_inputs_.size())
-      captured.graph->env().learn(s.var, real_inputs_[s.source.position].size(s.source.dim));
-  const auto once = std::make_shared<Once>(std::move(captured), real_inputs_);
+    if (s.source.kind == runtime::SymbolSource::Kind::InputSize && s.source.position < recorder_.inputs().size())
+      captured.graph->env().learn(s.var, recorder_.inputs()[s.source.position].size(s.source.dim));
+  const auto once = std::make_shared<Once>(std::move(captured), recorder_.inputs());
+  prepare_recorded(*once);
   once->interpreter.run();
   std::vector<at::Tensor> out;
-  for (const OutputSpec& spec : once->captured.outputs) {
-    out.push_back(once->interpreter.output(spec));
-    if (spec.leaf && out.back().defined()) out.back().set_requires_grad(true);
+  const VisibleStrides::Answer strides = strides_of_results(*once);
+  for (size_t i = 0; i < once->captured.outputs.size(); ++i) {
+    const OutputSpec& spec = once->captured.outputs[i];
+    at::Tensor& result = out.emplace_back(once->interpreter.output(spec));
+    const bool is_callers_own = spec.kind != OutputSpec::Kind::GraphOutput && !spec.is_view;
+    if (result.defined() && !is_callers_own && !strides[i].empty() &&
+        same_addresses(result.sizes(), result.strides(), strides[i]))
+      result = with_strides(result, strides[i]);
+    if (spec.leaf && result.defined()) result.set_requires_grad(true);
   }
   deferred_error_ = once->interpreter.error();
   failed_ = deferred_error_ != nullptr;
   if (once->captured.backward != nullptr && !deferred_error_) {
-    once->originals.resize(real_inputs_.size());
+    once->originals.resize(recorder_.inputs().size());
     for (const Storage& storage : storages_)
       if (storage.home == OutputSpec::Kind::Input) once->originals.at(storage.position) = storage.real;
     below.reset();
@@ -239,10 +237,11 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
   for (size_t i = 0; i < trace.size(); ++i) {
     auto* tensor = static_cast<TraceTensor*>(trace[i].unsafeGetTensorImpl());
     if (!real[i].defined() || tensor->settled()) continue;
-    const std::vector<at::Tensor>& leaves = tensor->capture().own_leaves_;
+    const std::vector<at::Tensor>& leaves = tensor->capture().gradients().own_leaves();
     const bool is_leaf =
         std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
-    const bool is_callers = tensor->capture().is_callers(*tensor);  // a proxy tensor: views refer to the tensor itself
+    const bool is_callers =
+        tensor->capture().storages().is_callers(*tensor);  // a proxy tensor: views refer to the tensor itself
     tensor->settle(real[i]);
     if (is_asked_for_history(trace[i])) {  // autograd is at work on the tensor's present history
       own_history.push_back(trace[i]);
@@ -266,13 +265,13 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
   settle_gradients(own_history);
 }
 
-void Capture::settle_native_results(const std::vector<at::Tensor>& results) const {
+void GradientRecorder::settle_native_results(const std::vector<at::Tensor>& results) const {
   settle_gradients(results, first_node_);
 }
 
 BreakReason Capture::located(BreakReason why) const {
   if (!why.location.empty()) return why;
-  why.location = graph_->locations[graph_->current_location];
+  why.location = graph().locations[graph().current_location];
   if (!remark.empty()) why.remark += "; " + remark;
   return why;
 }
@@ -280,28 +279,25 @@ BreakReason Capture::located(BreakReason why) const {
 void Capture::flush(const BreakReason& why) {
   if (closed_) return;
   set_location();
-  if (in_part()) {
-    fail_part(located(why));
-    TORCH_CHECK(false, "cresset: ", part_failure_.text());
+  if (subgraphs_.in_subgraph()) {
+    subgraphs_.fail_subgraph(located(why));
+    TORCH_CHECK(false, "cresset: ", subgraphs_.subgraph_failure().text());
   }
-  if (before_flush) {
-    const auto end = std::exchange(before_flush, nullptr);
-    if (end(why)) return;
-  }
+  if (std::exchange(ends_in_order_, false) && client().end_in_order(why)) return;
   why_closed_ = located(why);
   CRESSET_LOG(Graph, "capture ends early: " + why_closed_.text());
   const std::vector<at::Tensor> live = close();
   Captured captured = finish(live, /*runs_once=*/true);
   settle(live, interpret(captured));
-  settle_written();
+  gradients_.settle_written();
 }
 
 // The autograd graph of this run stays in the histories of the caller's written tensors.
-void Capture::settle_written() const {
+void GradientRecorder::settle_written() const {
   std::vector<at::Tensor> written;
-  for (const Storage& storage : storages_) {
+  for (const Storage& storage : capture_.storages()) {
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
-    if (storage.version != 0) refresh_history(storage.real);
+    if (storage.version != 0 || storage.first_version != 0) refresh_history(storage.real);  // counted_writes()
     if (gradient_node(storage.real) != storage.gradient_node) written.push_back(storage.real);
   }
   settle_gradients(written, first_node_);

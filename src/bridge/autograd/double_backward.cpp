@@ -39,14 +39,14 @@ at::Tensor with_history(const at::Tensor& plain, const Edge& edge) {
 
 }  // namespace
 
-std::atomic<int64_t>& recorded_passes() {
+std::atomic<int64_t>& double_backward_fallbacks() {
   static std::atomic<int64_t> count = 0;
   return count;
 }
 
-RecordedPass::RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
-                           const std::vector<at::Tensor>& constants,
-                           const std::unordered_map<sym::VarId, uint32_t>& slots)
+DoubleBackward::DoubleBackward(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
+                               const std::vector<at::Tensor>& constants,
+                               const std::unordered_map<sym::VarId, uint32_t>& slots)
     : whole_(std::make_shared<const graph::Graph>(graph)),
       graph_(*whole_),
       backward_(std::move(backward)),
@@ -54,6 +54,13 @@ RecordedPass::RecordedPass(const graph::Graph& graph, std::shared_ptr<const Back
       slots_(slots) {
   for (const graph::NodeId id : backward_->part.order)
     if (!backward_->in_own_casts.contains(id)) note_castable(id);
+  needs_copies_.resize(graph_.mutations.size());
+  if (backward_->record == nullptr || graph_.mutations.empty()) return;
+  const std::vector<bool> read = RecordedForward::reads(graph_, *backward_);
+  for (size_t i = 0; i < graph_.mutations.size(); ++i) {
+    const graph::Mutation& m = graph_.mutations[i];
+    needs_copies_[i] = read[(m.is_constant ? graph_.constants : graph_.inputs)[m.input].index];
+  }
 }
 
 // Operators that autocast gives operands of its own dtype, whatever they are, by autocast's table. Those that are not
@@ -65,7 +72,7 @@ static bool is_lowered(graph::OpId op) {
   return names.contains(graph::op_name(op));
 }
 
-void RecordedPass::note_castable(graph::NodeId id) {
+void DoubleBackward::note_castable(graph::NodeId id) {
   const graph::Node& node = graph_.node(id);
   const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
   if (!handle) return;
@@ -86,7 +93,7 @@ void RecordedPass::note_castable(graph::NodeId id) {
   note(on_cuda_, c10::DispatchKey::AutocastCUDA, true);
 }
 
-bool RecordedPass::casts_apart() const {
+bool DoubleBackward::casts_apart() const {
   const auto differ = [](const Castable& on, c10::DeviceType device) {
     if ((!on.others && on.lowered.empty()) || !at::autocast::is_autocast_enabled(device)) return false;
     const c10::ScalarType dtype = at::autocast::get_autocast_dtype(device);
@@ -96,20 +103,49 @@ bool RecordedPass::casts_apart() const {
   return differ(on_cpu_, at::kCPU) || differ(on_cuda_, at::kCUDA);
 }
 
-RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
-                                      const int64_t* symbols, size_t count) {
-  Call out;
-  for (const at::Tensor& t : inputs) {
-    out.inputs.add(t);
-    out.edges.push_back(t.requires_grad() ? torch::autograd::impl::gradient_edge(t) : Edge());
+std::vector<at::Tensor> DoubleBackward::before_writes(c10::ArrayRef<at::Tensor> inputs) const {
+  std::vector<at::Tensor> out(graph_.mutations.size());
+  const at::NoGradGuard no_history;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!needs_copies_[i]) continue;
+    const graph::Mutation& m = graph_.mutations[i];
+    const at::Tensor& t = m.is_constant ? constants_[m.input] : inputs[m.input];
+    out[i] = at::empty_strided(t.sizes(), t.strides(), t.options()).copy_(t);
   }
-  for (const at::Tensor& t : constants) out.constants.push_back(version_of(t));
+  return out;
+}
+
+DoubleBackward::Call DoubleBackward::note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& before,
+                                          const int64_t* symbols, size_t count) const {
+  const auto edge_of = [](const at::Tensor& t) {
+    return t.requires_grad() ? torch::autograd::impl::gradient_edge(t) : Edge();
+  };
+  Call out;
+  std::vector<at::Tensor> held(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < graph_.mutations.size(); ++i) {
+    const graph::Mutation& m = graph_.mutations[i];
+    out.has_copies.push_back(before[i].defined());
+    if (!before[i].defined()) continue;
+    if (m.is_constant)
+      out.overwritten_constants[m.input] = with_history(before[i], edge_of(constants_[m.input]));
+    else
+      held[m.input] = before[i];
+  }
+  for (const at::Tensor& t : held) out.inputs.add(t);
+  for (const at::Tensor& t : inputs) out.edges.push_back(edge_of(t));
+  for (const at::Tensor& t : constants_) out.constants.push_back(version_of(t));
   out.symbols.assign(symbols, symbols + count);
   return out;
 }
 
+std::vector<at::Tensor> DoubleBackward::constants_of(const Call& call) const {
+  std::vector<at::Tensor> out = constants_;
+  for (const auto& [position, copy] : call.overwritten_constants) out[position] = copy;
+  return out;
+}
+
 // Flags by value: whether a value depends on leaves with gradients.
-std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
+std::vector<bool> DoubleBackward::depends_on_leaves(const Call& call) const {
   static const graph::OpId detach = graph::op_id("aten::detach");
   const auto may_depend = [&](graph::ValueId v) {
     const DTypeCategory kind = category(graph_.type(v).dtype);
@@ -130,33 +166,36 @@ std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
 }
 
 // Checks that no value which is read was written meanwhile. read: flags by value.
-void RecordedPass::check(const Call& call, const std::vector<bool>& read) const {
+void DoubleBackward::check(const Call& call, const std::vector<bool>& read) const {
   std::vector<bool> inputs;
   for (size_t i = 0; i < call.edges.size(); ++i) inputs.push_back(read[graph_.inputs[i].index]);
   if (!inputs.empty()) call.inputs.check(inputs);
   for (size_t i = 0; i < constants_.size(); ++i)
-    TORCH_CHECK(!read[graph_.constants[i].index] || version_of(constants_[i]) == call.constants[i],
+    TORCH_CHECK(!read[graph_.constants[i].index] || call.overwritten_constants.contains(static_cast<uint32_t>(i)) ||
+                    version_of(constants_[i]) == call.constants[i],
                 "one of the variables needed for gradient computation has been modified by an inplace operation: [",
                 constants_[i].toString(), " ", constants_[i].sizes(), "] is at version ", version_of(constants_[i]),
                 "; expected version ", call.constants[i], " instead, in gradients of gradients of a compiled call.");
-  for (const graph::Mutation& m : graph_.mutations)
+  for (size_t i = 0; i < graph_.mutations.size(); ++i) {
+    const graph::Mutation& m = graph_.mutations[i];
     TORCH_CHECK(
-        !read[(m.is_constant ? graph_.constants : graph_.inputs)[m.input].index],
+        call.has_copies[i] || !read[(m.is_constant ? graph_.constants : graph_.inputs)[m.input].index],
         "cresset: gradients of gradients (create_graph=True) need what a compiled call has overwritten in place. "
         "Call the function without cresset.compile.");
+  }
 }
 
 // Calls give(interpreter) once all operands of the backward subgraph are present.
 template <class Give>
-std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::vector<at::Tensor>& saved,
-                                                  Give&& give) const {
+std::vector<at::Tensor> DoubleBackward::interpreted(const Call& call, const std::vector<at::Tensor>& saved,
+                                                    Give&& give) const {
   const AboveAutograd recording;
   const c10::DispatchKeySet excluded =
       c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   Captured joint;
   joint.graph = std::make_unique<graph::Graph>(graph_);
-  joint.constants = constants_;
+  joint.constants = constants_of(call);
   joint.backward = backward_;
   std::vector<at::Tensor> given;
   const bool on_record = c10::GradMode::is_enabled();
@@ -175,13 +214,13 @@ std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::v
   for (const graph::ValueId v : used_from_outside(graph_, backward_->part))
     if (!backward_->is_of_pass(v)) wanted.push_back(v);
   check(call, interpreter.compute(wanted));
-  interpreter.cast_in_part(excluded);
+  interpreter.cast_in_subgraph(excluded);
   return give(interpreter);
 }
 
 // Whether the backward subgraph's operators have the derivatives of eager mode's pass. Each operand then has the
 // history which its operator in the graph gives it, and autograd calls no Python functions.
-bool RecordedPass::is_plain(const std::vector<bool>& depends) const {
+bool DoubleBackward::is_plain(const std::vector<bool>& depends) const {
   const AutogradRecord& record = *backward_->record;
   if (!record.functions.empty() || record.reads_copies) return false;
   for (const RecordedCall& call : record.calls) {
@@ -196,9 +235,9 @@ bool RecordedPass::is_plain(const std::vector<bool>& depends) const {
 }
 
 // nullopt: this way is impossible, and the backward subgraph may run instead.
-std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call& call,
-                                                                      const std::vector<at::Tensor>& tangents,
-                                                                      const std::vector<at::Tensor>& saved) const {
+std::optional<std::vector<at::Tensor>> DoubleBackward::through_autograd(const Call& call,
+                                                                        const std::vector<at::Tensor>& tangents,
+                                                                        const std::vector<at::Tensor>& saved) const {
   const std::vector<bool> depends = depends_on_leaves(call);
   const bool may_fail = is_plain(depends);
   if (!backward_->record->complete && may_fail) return std::nullopt;
@@ -211,7 +250,7 @@ std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call
   std::vector<at::Tensor> given;
   for (size_t i = 0; i < call.edges.size(); ++i) given.push_back(with_history(call.inputs.tensors[i], call.edges[i]));
   try {
-    RecordedForward forward(whole_, *backward_, given, constants_, depends,
+    RecordedForward forward(whole_, *backward_, given, constants_of(call), depends,
                             [graph = whole_, slots = slots_, symbols = call.symbols](sym::ExprId e) {
                               return sym::eval(graph->env().pool(), e,
                                                [&](sym::VarId var) -> std::optional<int64_t> {
@@ -234,10 +273,10 @@ std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call
   }
 }
 
-std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tensor> tangents,
-                                          const std::vector<TangentLayout>& layouts,
-                                          const std::vector<at::Tensor>& saved) const {
-  ++recorded_passes();
+std::vector<at::Tensor> DoubleBackward::run(const Call& call, std::vector<at::Tensor> tangents,
+                                            const std::vector<TangentLayout>& layouts,
+                                            const std::vector<at::Tensor>& saved) const {
+  ++double_backward_fallbacks();
   const auto of_part = [&](std::vector<at::Tensor> given) {
     if (!backward_->linear) fill_with_zeros(given, layouts);
     return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, given); });
@@ -251,9 +290,9 @@ std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tens
   return of_part(std::move(tangents));
 }
 
-std::vector<at::Tensor> RecordedPass::arriving(const Call& call, std::vector<at::Tensor> tangents,
-                                               const std::vector<TangentLayout>& layouts,
-                                               const std::vector<at::Tensor>& saved) const {
+std::vector<at::Tensor> DoubleBackward::arriving(const Call& call, std::vector<at::Tensor> tangents,
+                                                 const std::vector<TangentLayout>& layouts,
+                                                 const std::vector<at::Tensor>& saved) const {
   fill_with_zeros(tangents, layouts);
   return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.arriving(*backward_, tangents); });
 }

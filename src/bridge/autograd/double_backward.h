@@ -24,7 +24,7 @@
 namespace cresset::bridge {
 
 // Belongs to a cache entry.
-class RecordedPass {
+class DoubleBackward {
  public:
   // The data which a single call leaves behind.
   struct Call {
@@ -32,11 +32,14 @@ class RecordedPass {
     std::vector<torch::autograd::Edge> edges;  // targets of the inputs' gradients; invalid: no gradient is wanted
     std::vector<uint32_t> constants;           // their versions
     std::vector<int64_t> symbols;
+    // By position among the graph's mutations: whether the pass has a copy of what was overwritten.
+    std::vector<bool> has_copies;
+    std::unordered_map<uint32_t, at::Tensor> overwritten_constants;  // those copies, with their history
   };
 
   // graph: the joint graph as captured.
-  RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
-               const std::vector<at::Tensor>& constants, const std::unordered_map<sym::VarId, uint32_t>& slots);
+  DoubleBackward(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
+                 const std::vector<at::Tensor>& constants, const std::unordered_map<sym::VarId, uint32_t>& slots);
 
   // Whether autocast, in this thread's state, casts for an operator of the backward subgraph.
   bool casts_apart() const;
@@ -44,8 +47,12 @@ class RecordedPass {
   // saved: graph values which the call keeps for its backward passes.
   void set_saved(std::vector<graph::ValueId> saved) { saved_ = std::move(saved); }
 
-  static Call note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants, const int64_t* symbols,
-                   size_t count);
+  // Copies of what the call is about to overwrite and a pass needs, by position among the graph's mutations; undefined:
+  // no pass needs it.
+  std::vector<at::Tensor> before_writes(c10::ArrayRef<at::Tensor> inputs) const;
+
+  Call note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& before, const int64_t* symbols,
+            size_t count) const;
 
   // The gradients of the leaves. layouts: of the tangents, which may be undefined.
   std::vector<at::Tensor> run(const Call& call, std::vector<at::Tensor> tangents,
@@ -61,6 +68,7 @@ class RecordedPass {
   std::vector<at::Tensor> interpreted(const Call& call, const std::vector<at::Tensor>& saved, Give&& give) const;
   std::vector<bool> depends_on_leaves(const Call& call) const;
   void check(const Call& call, const std::vector<bool>& read) const;
+  std::vector<at::Tensor> constants_of(const Call& call) const;
 
   bool is_plain(const std::vector<bool>& depends) const;
   std::optional<std::vector<at::Tensor>> through_autograd(const Call& call, const std::vector<at::Tensor>& tangents,
@@ -72,6 +80,7 @@ class RecordedPass {
   const std::vector<at::Tensor> constants_;
   const std::unordered_map<sym::VarId, uint32_t> slots_;
   std::vector<graph::ValueId> saved_;
+  std::vector<bool> needs_copies_;         // by position among the graph's mutations
   struct Castable {                        // argument dtypes of autocast-aware operators in the backward subgraph
     std::vector<c10::ScalarType> lowered;  // of operators which autocast casts to its own dtype
     bool others = false;

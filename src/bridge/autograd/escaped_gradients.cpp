@@ -23,7 +23,7 @@ using torch::autograd::variable_list;
 // the state back.
 struct Running {
   c10::impl::LocalDispatchKeySet keys;
-  uint64_t since;  // nodes that it makes have this sequence number, or a greater one
+  uint64_t first_node;  // of the nodes that it makes, where gradients of gradients are recorded
 };
 thread_local std::vector<Running> before;
 
@@ -40,17 +40,21 @@ struct Enter final : torch::autograd::FunctionPreHook {
   }
 };
 
+std::vector<at::Tensor> given(const variable_list& tensors) {
+  std::vector<at::Tensor> out;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(out),
+               [](const at::Tensor& t) { return t.defined(); });
+  return out;
+}
+
 struct Leave final : torch::autograd::FunctionPostHook {
   variable_list operator()(const variable_list& outputs, const variable_list&) override {
     if (before.empty()) return outputs;
-    const Running running = before.back();
+    const Running node = before.back();
     before.pop_back();
-    c10::impl::_force_tls_local_dispatch_key_set(running.keys);
-    // A pass that is recorded (create_graph=True) hands the symbolic numbers on to the nodes of its own record.
-    std::vector<at::Tensor> recorded;
-    for (const at::Tensor& t : outputs)
-      if (c10::GradMode::is_enabled() && t.defined() && t.requires_grad()) recorded.push_back(t);
-    settle_gradients(recorded, running.since);
+    c10::impl::_force_tls_local_dispatch_key_set(node.keys);
+    // The formula's own nodes hold the same symbolic sizes.
+    if (c10::GradMode::is_enabled()) settle_gradients(given(outputs), node.first_node);
     return outputs;
   }
 };

@@ -71,8 +71,8 @@ void begin_pass() {
     capture->flush({BreakKind::AutogradFeature, "gradients of an earlier compiled call"});
 }
 
-bool is_from(const Backward::Passed& passed, size_t root) {
-  return std::find(passed.from.begin(), passed.from.end(), root) != passed.from.end();
+bool is_from(const Backward::Intermediate& intermediates, size_t root) {
+  return std::find(intermediates.from.begin(), intermediates.from.end(), root) != intermediates.from.end();
 }
 
 struct Runs : BackwardRuns {
@@ -161,15 +161,16 @@ class CompiledBackward final : public Node {
 // older than any consumer of the results, and autograd runs the newest nodes first. Therefore all tangents have arrived
 // by then. A late tangent (from another device's thread) is computed separately, and the sums are still right.
 //
-// An intermediate output (`Backward::Passed`) has an edge from each root computed from it. The gradient on this edge is
-// already part of the leaves' gradients, so it normally stays undefined. It is computed when the pass requests it or
-// the output has hooks. The output's own node then subtracts it from the arriving gradient; changes made by hooks
+// An intermediate output (`Backward::Intermediate`) has an edge from each root computed from it. The gradient on this
+// edge is already part of the leaves' gradients, so it normally stays undefined. It is computed when the pass requests
+// it or the output has hooks. The output's own node then subtracts it from the arriving gradient; changes made by hooks
 // remain.
 class JointBackward {
  public:
-  JointBackward(std::vector<TangentLayout> layouts, const Backward& backward, std::vector<Backward::Passed> passed,
-                size_t leaves, SavedTensors saved, std::shared_ptr<const SavedUse> use, Runs runs)
-      : passed(std::move(passed)),
+  JointBackward(std::vector<TangentLayout> layouts, const Backward& backward,
+                std::vector<Backward::Intermediate> intermediates, size_t leaves, SavedTensors saved,
+                std::shared_ptr<const SavedUse> use, Runs runs)
+      : intermediates(std::move(intermediates)),
         linear_(backward.linear),
         leaves_(leaves),
         layouts_(std::move(layouts)),
@@ -183,11 +184,11 @@ class JointBackward {
 
   // Only looked up among the nodes of a pass, never dereferenced.
   std::vector<Node*> root_nodes, leaf_nodes;
-  const std::vector<Backward::Passed> passed;
+  const std::vector<Backward::Intermediate> intermediates;
 
   // The root's tangent in this pass, without the gradients given on by the roots computed from it.
   at::Tensor own_part(size_t root, at::Tensor tangent) {
-    if (passed.empty()) return tangent;
+    if (intermediates.empty()) return tangent;
     const at::Tensor given = std::exchange(current_pass().given_on[root], {});
     drop_idle_pass();
     if (!given.defined() || tangent.is_same(given)) return given.defined() ? at::Tensor() : tangent;
@@ -197,12 +198,12 @@ class JointBackward {
 
   // The parts of this root's tangent which arrive at the intermediate outputs with a request, in their order.
   std::vector<at::Tensor> give_on(size_t root, const at::Tensor& tangent) {
-    std::vector<at::Tensor> out(passed.size()), arriving;
-    const bool adds_up = linear_ || std::none_of(passed.begin(), passed.end(),
-                                                 [](const Backward::Passed& p) { return p.from.size() > 1; });
-    for (size_t i = 0; tangent.defined() && i < passed.size(); ++i) {
-      const uint32_t to = passed[i].root;
-      if (!is_from(passed[i], root) || !asks(root_nodes[to])) continue;
+    std::vector<at::Tensor> out(intermediates.size()), arriving;
+    const bool adds_up = linear_ || std::none_of(intermediates.begin(), intermediates.end(),
+                                                 [](const Backward::Intermediate& p) { return p.from.size() > 1; });
+    for (size_t i = 0; tangent.defined() && i < intermediates.size(); ++i) {
+      const uint32_t to = intermediates[i].root;
+      if (!is_from(intermediates[i], root) || !asks(root_nodes[to])) continue;
       if (arriving.empty()) arriving = adds_up ? arriving_from(root, tangent) : added_by(root, tangent);
       out[i] = arriving.at(i);
       if (!runs(root_nodes[to])) continue;
@@ -473,8 +474,8 @@ class RootBackward final : public Node {
     at::Tensor tangent = joint_->own_part(root_, std::move(tangents.at(0)));
     variable_list out(num_outputs());
     const std::vector<at::Tensor> given = joint_->give_on(root_, tangent);
-    for (size_t i = 0, edge = groups_; i < joint_->passed.size(); ++i)
-      if (is_from(joint_->passed[i], root_)) out.at(edge++) = given[i];
+    for (size_t i = 0, edge = groups_; i < joint_->intermediates.size(); ++i)
+      if (is_from(joint_->intermediates[i], root_)) out.at(edge++) = given[i];
     joint_->take_tangent(root_, std::move(tangent));
     return out;
   }
@@ -498,10 +499,6 @@ void fill_with_zeros(std::vector<at::Tensor>& tangents, const std::vector<Tangen
 bool is_compiled(const Node& node) {
   return dynamic_cast<const CompiledBackward*>(&node) != nullptr ||
          dynamic_cast<const GroupBackward*>(&node) != nullptr || dynamic_cast<const RootBackward*>(&node) != nullptr;
-}
-
-uint32_t version_of(const at::Tensor& t) {
-  return t.is_inference() ? 0 : static_cast<uint32_t>(torch::autograd::impl::version_counter(t).current_version());
 }
 
 void SavedTensors::add(const at::Tensor& t) {
@@ -536,9 +533,9 @@ void set_root(const at::Tensor& root, const NodePtr& node, bool is_written) {
 
 // Orders roots so that a node exists before the nodes with edges to it. If a root is computed from another root, fewer
 // roots are computed from the former.
-std::vector<size_t> passed_first(const std::vector<Backward::Passed>& passed, size_t count) {
+std::vector<size_t> intermediates_first(const std::vector<Backward::Intermediate>& intermediates, size_t count) {
   std::vector<size_t> order(count), by(count);
-  for (const Backward::Passed& p : passed) by[p.root] = p.from.size();
+  for (const Backward::Intermediate& p : intermediates) by[p.root] = p.from.size();
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return by[a] > by[b]; });
   return order;
@@ -553,8 +550,9 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
   const std::vector<Backward::Group>& groups = backward.groups;
   edge_list edges;
   for (const at::Tensor& leaf : leaves) edges.push_back(torch::autograd::impl::gradient_edge(leaf));
-  std::vector<Backward::Passed> passed = given.arriving != nullptr ? backward.passed : std::vector<Backward::Passed>();
-  for (Backward::Passed& p : passed)
+  std::vector<Backward::Intermediate> intermediates =
+      given.arriving != nullptr ? backward.intermediates : std::vector<Backward::Intermediate>();
+  for (Backward::Intermediate& p : intermediates)
     if (p.root >= fresh) p.from.clear();  // autograd itself makes the history of a written tensor
   Runs runs{std::move(given), backward.reentrant};
   if (groups.empty()) {
@@ -563,8 +561,8 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
     for (size_t i = 0; i < roots.size(); ++i) set_root(roots[i], node, i >= fresh);
     return;
   }
-  const auto joint = std::make_shared<JointBackward>(std::move(layouts), backward, std::move(passed), leaves.size(),
-                                                     std::move(saved), std::move(use), std::move(runs));
+  const auto joint = std::make_shared<JointBackward>(std::move(layouts), backward, std::move(intermediates),
+                                                     leaves.size(), std::move(saved), std::move(use), std::move(runs));
   std::vector<edge_list> of_roots(roots.size());
   for (size_t g = 0; g < groups.size(); ++g) {
     edge_list of_group;
@@ -575,9 +573,9 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
     for (const uint32_t root : groups[g].roots) of_roots[root].emplace_back(node, 0);
   }
   joint->root_nodes.resize(roots.size());
-  for (const size_t i : passed_first(joint->passed, roots.size())) {
+  for (const size_t i : intermediates_first(joint->intermediates, roots.size())) {
     const size_t to_groups = of_roots[i].size();
-    for (const Backward::Passed& p : joint->passed)
+    for (const Backward::Intermediate& p : joint->intermediates)
       if (is_from(p, i)) of_roots[i].push_back(torch::autograd::impl::gradient_edge(roots[p.root]));
     const NodePtr node = make_node<RootBackward>(std::move(of_roots[i]), joint, i, to_groups);
     joint->root_nodes[i] = &*node;

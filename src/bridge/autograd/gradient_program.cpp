@@ -173,7 +173,7 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
   for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
   if (backward_->part.calls.empty() &&
       graph.inputs.size() == real_inputs + backward_->tangents.size() + backward_->writes.size())
-    recorded_ = std::make_shared<RecordedPass>(graph, backward_, constants, slots);
+    recorded_ = std::make_shared<DoubleBackward>(graph, backward_, constants, slots);
   Builder builder(graph, *backward_, real_inputs, symbols);
   std::unique_ptr<graph::Graph> program = builder.split(given_);
   if (recorded_ != nullptr) recorded_->set_saved(builder.saved);
@@ -291,8 +291,13 @@ std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> input
   return gradients.make(returned, constants, results, symbols.data());
 }
 
+std::vector<at::Tensor> GradientProgram::before_writes(c10::ArrayRef<at::Tensor> inputs) const {
+  return recorded_ != nullptr ? recorded_->before_writes(inputs) : std::vector<at::Tensor>();
+}
+
 void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs,
-                             const ResultViews& views, std::vector<at::Tensor>& results, const int64_t* symbols) const {
+                             const ResultViews& views, std::vector<at::Tensor>& results, const int64_t* symbols,
+                             const std::vector<at::Tensor>& before) const {
   SavedTensors saved;
   for (const Given& g : given_) saved.add(g.is_input ? inputs[g.position] : outputs[g.position]);
   const size_t given = saved.tensors.size();
@@ -316,14 +321,14 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
   const std::vector<Backward::Place> written = this->written();
   BackwardRuns runs;
   if (recorded_ != nullptr) {
-    const auto call = std::make_shared<const RecordedPass::Call>(
-        RecordedPass::note(inputs, code_->constants, symbols, code_->symbol_count));
+    const auto call =
+        std::make_shared<const DoubleBackward::Call>(recorded_->note(inputs, before, symbols, code_->symbol_count));
     runs.casts_apart = [pass = recorded_] { return pass->casts_apart(); };
     runs.recorded = [pass = recorded_, layouts, call](std::vector<at::Tensor> tangents,
                                                       const std::vector<at::Tensor>& kept) {
       return pass->run(*call, std::move(tangents), layouts, kept);
     };
-    if (!backward_->passed.empty())
+    if (!backward_->intermediates.empty())
       runs.arriving = [pass = recorded_, layouts, call](std::vector<at::Tensor> tangents,
                                                         const std::vector<at::Tensor>& kept) {
         return pass->arriving(*call, std::move(tangents), layouts, kept);

@@ -69,7 +69,7 @@ class Ends {
  public:
   void add(const Edge& edge, const at::Tensor& leaf) {
     if (!is_own(leaf)) {  // an own leaf already has symbolic sizes
-      const at::Tensor real = Guest::alias_of(leaf);
+      const at::Tensor real = InputProxy::alias_of(leaf);
       shapes_.push_back({edge, (real.defined() ? real : leaf).sizes().vec()});
       set_shape(edge, leaf.sym_sizes());
     }
@@ -141,7 +141,7 @@ class Unkept {
 }  // namespace
 
 // The caller's tensors, and the edges at which their autograd graph ends.
-struct Capture::Leaves {
+struct GradientRecorder::Leaves {
   struct Leaf {
     at::Tensor tensor;
     Edge edge;
@@ -198,9 +198,9 @@ at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
 }  // namespace
 
 // Reports nodes whose functions must run eagerly: run_record learns about them from a run which fails.
-void Capture::leave_to_autograd(const std::vector<Node*>& python) {
+void GradientRecorder::defer_to_autograd(const std::vector<Node*>& python) {
   try {
-    run_record(python, [] { abort_capture(BreakKind::AutogradFeature, "autograd's"); });
+    capture_.client().run_record(python, [] { abort_capture(BreakKind::AutogradFeature, "autograd's"); });
   } catch (const std::exception&) {
     return;
   }
@@ -208,27 +208,27 @@ void Capture::leave_to_autograd(const std::vector<Node*>& python) {
 
 // Makes the tensor the base of its memory. It is no view for autograd, although the memory has another shape (as for a
 // product with more than two dimensions). Returns false where the tensor does not cover its memory row by row.
-bool Capture::owns_memory(const at::Tensor& base) {
+bool GradientRecorder::owns_memory(const at::Tensor& base) {
   TraceTensor& trace = *TraceTensor::from(base);
   if (trace.chain() == nullptr) return true;
   if (trace.is_conj() || trace.is_neg()) return false;
-  Storage& storage = storages_[trace.storage_id().index];
+  Storage& storage = capture_.storages()[trace.storage_id().index];
   if (storage.home != OutputSpec::Kind::GraphOutput) return false;
-  sym::ExprPool& pool = env().pool();
-  const graph::TensorType &type = trace.type(), &whole = graph_->type(storage.value);
+  sym::ExprPool& pool = capture_.env().pool();
+  const graph::TensorType &type = trace.type(), &whole = capture_.graph().type(storage.value);
   const std::vector<sym::ExprId> rows = graph::contiguous_strides(pool, type.sizes);
-  const auto same = [&](sym::ExprId a, sym::ExprId b) { return env().known_equal(a, b); };
-  if (type.dtype != whole.dtype || !pool.is_const(env().simplify(trace.offset()), 0) ||
+  const auto same = [&](sym::ExprId a, sym::ExprId b) { return capture_.env().known_equal(a, b); };
+  if (type.dtype != whole.dtype || !pool.is_const(capture_.env().simplify(trace.offset()), 0) ||
       !same(graph::numel(pool, type.sizes), graph::numel(pool, whole.sizes)))
     return false;
   if (!std::equal(rows.begin(), rows.end(), type.strides.begin(), same)) return false;
-  storage.value = value_of(trace);
+  storage.value = capture_.value_of(trace);
   trace.chain_ = nullptr;
   return true;
 }
 
 // The results which need a history of their own: among results with shared memory, the base of the views.
-std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& results, std::string& why) {
+std::vector<at::Tensor> GradientRecorder::differentiable(const std::vector<at::Tensor>& results, std::string& why) {
   std::vector<at::Tensor> roots;
   std::vector<Node*> on_the_way;
   std::unordered_map<uint32_t, std::vector<at::Tensor>> sharing;
@@ -239,7 +239,7 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
     const TraceTensor* trace = TraceTensor::from(result);
     if (!result.requires_grad() || trace == nullptr || trace != result.unsafeGetTensorImpl()) continue;
     const uint32_t storage = trace->storage_id().index;
-    if (is_callers(*trace)) {  // a view, which autograd records anew at each call
+    if (capture_.storages().is_callers(*trace)) {  // a view, which autograd records anew at each call
       const at::Tensor base =
           result.is_view() ? at::Tensor(result._base()) : result;  // x.detach().requires_grad_() does not depend on x
       add_python_on_the_way(result, base, on_the_way);
@@ -274,15 +274,15 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
   }
   if (!on_the_way.empty()) {
     why = "a result is a view that a function of Python's has to do with";
-    if (run_record) leave_to_autograd(on_the_way);
+    if (capture_.client().runs_python_autograd()) defer_to_autograd(on_the_way);
   }
   return roots;
 }
 
 // Returns an obstacle to capturing the gradients, or an empty string. `python` receives the nodes which run Python
 // functions.
-std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
-                                           std::vector<Node*>& python) {
+std::string GradientRecorder::obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
+                                                    std::vector<Node*>& python) {
   std::unordered_set<const Node*> seen;
   std::vector<Node*> left;
   const auto add = [&](Node* node) {
@@ -304,12 +304,14 @@ std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots,
       continue;  // its gradient is not observed
     }
     const bool is_python = is_python_function(*node);
-    if (is_python && !run_record) return "a function of Python's, " + node->name() + ", computes them";
+    if (is_python && !capture_.client().runs_python_autograd())
+      return "a function of Python's, " + node->name() + ", computes them";
     const Hooks hooks(*node);
     const bool is_retained =
         !node->retains_grad_hooks().empty() && gives_result(node) && !leaves.retained.contains(node);
-    retained_gradients |= is_retained;
-    if (is_retained || hooks.others || (hooks.python && !run_record)) return "a hook waits for one of them";
+    retained_gradients_ |= is_retained;
+    if (is_retained || hooks.others || (hooks.python && !capture_.client().runs_python_autograd()))
+      return "a hook waits for one of them";
     if (is_python || hooks.python) python.push_back(node);
     for (const Edge& edge : node->next_edges()) {
       const auto found = ends.find(edge.function.get());
@@ -349,7 +351,7 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   const bool apart = std::any_of(backward.holders.begin(), backward.holders.end(), [](const Backward::Holder& holder) {
     return std::find(holder.roots.begin(), holder.roots.end(), false) != holder.roots.end();
   });
-  if (backward.groups.empty() && (apart || !backward.passed.empty())) {  // each root has a node of its own
+  if (backward.groups.empty() && (apart || !backward.intermediates.empty())) {  // each root has a node of its own
     Backward::Group& all = backward.groups.emplace_back();
     for (uint32_t i = 0; i < roots.size(); ++i) all.roots.push_back(i);
     for (uint32_t i = 0; i < leaves.size(); ++i) all.leaves.push_back(i);
@@ -366,7 +368,7 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   return gradients;
 }
 
-std::unordered_set<graph::ValueId> computed_in(const graph::Graph& graph, const GraphPart& part) {
+std::unordered_set<graph::ValueId> computed_in(const graph::Graph& graph, const Subgraph& part) {
   std::unordered_set<graph::ValueId> computed;
   for (const graph::NodeId id : part.order)
     for (const graph::ValueId v : graph.node(id).results) computed.insert(v);
@@ -408,63 +410,64 @@ class Versions {
 
 }  // namespace
 
-struct Capture::BackwardPart {
+struct GradientRecorder::BackwardSubgraph {
   struct Live {
-    uint32_t storage, version;
+    uint32_t storage, counter;  // how far the version counter of the caller's tensor was
     graph::ValueId value;
     bool all_unseen = false;
   };
   Capture& capture;
+  GradientRecorder& recorder;
   const std::vector<at::Tensor>& roots;
   std::vector<uint32_t> written{};  // storages whose contents are read at the start of the backward pass
   std::vector<Live> live{};
-  const size_t storages = capture.storages_.size();  // when the recording began
+  const size_t storages = capture.storages().size();  // when the recording began
 
   // Returns a reason for failure; then nothing has changed. A failure may add to `written`, so a second attempt can
   // succeed.
   std::string attempt(Leaves& leaves, const std::vector<Node*>& python) {
-    const size_t inputs = capture.graph_->inputs.size(), symbols = capture.symbols_.size();
+    const size_t inputs = capture.graph().inputs.size(), symbols = capture.recorder().symbols().size();
     std::string why;
-    capture.backward_ = std::make_shared<Backward>();
-    capture.freed_graph = false;
+    recorder.backward_ = std::make_shared<Backward>();
+    recorder.freed_graph_ = false;
     live.clear();
     Versions versions;
-    for (const at::Tensor& t : capture.all_live()) versions.add(t);
-    for (const Storage& storage : capture.storages_)
+    for (const at::Tensor& t : capture.live().all()) versions.add(t);
+    for (const Storage& storage : capture.storages())
       if (storage.real.defined()) versions.add(storage.real);
-    capture.begin_part();
-    const size_t depth = capture.recordings_.size();
+    capture.subgraphs().begin_subgraph();
+    const size_t depth = capture.subgraphs().depth();
     try {
-      capture.add_gradients(roots, leaves, python, *this);
+      recorder.add_gradients(roots, leaves, python, *this);
     } catch (const c10::Error& e) {
       why = e.what_without_backtrace();
     } catch (const std::exception& e) {
       why = e.what();
     }
     if (why.empty()) return {};
-    if (capture.recordings_.size() == depth) capture.abandon_part();
+    if (capture.subgraphs().depth() == depth) capture.subgraphs().abandon_subgraph();
     versions.restore();
-    if (const BreakReason failure = capture.take_part_failure(); !failure.empty()) why = failure.text();
+    if (const BreakReason failure = capture.subgraphs().take_subgraph_failure(); !failure.empty()) why = failure.text();
     // torch raises this error when a saved tensor is unpacked, and has no type or flag for it.
-    capture.freed_graph = why.find(torch::autograd::ERR_BACKWARD_TWICE) != std::string::npos;
-    capture.graph_->inputs.resize(inputs);
-    capture.symbols_.resize(symbols);
-    capture.backward_ = nullptr;
+    recorder.freed_graph_ = why.find(torch::autograd::ERR_BACKWARD_TWICE) != std::string::npos;
+    capture.graph().inputs.resize(inputs);
+    capture.recorder().symbols().resize(symbols);
+    recorder.backward_ = nullptr;
     return why;
   }
 
   at::Tensor add_tangent(Backward& backward, const at::Tensor& root) {
     graph::TensorType type = TraceTensor::from(root)->type();
     // A gradient has an element for each element of the result, even if the result's elements share memory.
-    type.strides = ops::ShapeContext(*capture.graph_, "the gradient of a result").like_strides(type);
-    backward.tangents.push_back(capture.graph_->add_input(std::move(type), "gradient"));
+    type.strides = ops::ShapeContext(capture.graph(), "the gradient of a result").like_strides(type);
+    backward.tangents.push_back(capture.graph().add_input(std::move(type), "gradient"));
     return capture.make_result(backward.tangents.back());
   }
 
-  std::vector<Backward::Passed> passed(const torch::autograd::edge_list& sources) const {
-    std::vector<Backward::Passed> found = passed_roots(roots, sources);
+  std::vector<Backward::Intermediate> intermediates(const torch::autograd::edge_list& sources) const {
+    std::vector<Backward::Intermediate> found = intermediate_outputs(roots, sources);
     // The gradient seen by a waiting hook depends on all contributing roots, so outputs with hooks are excluded.
-    std::erase_if(found, [&](const Backward::Passed& one) {
+    std::erase_if(found, [&](const Backward::Intermediate& one) {
       Node& node = *torch::autograd::impl::gradient_edge(roots[one.root]).function;
       return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty();
     });
@@ -477,29 +480,30 @@ struct Capture::BackwardPart {
       for (const auto* list : {&spec.sizes, &spec.strides}) numbers.insert(numbers.end(), list->begin(), list->end());
       if (spec.is_view) numbers.push_back(spec.offset);
     }
-    drop_unused(*capture.graph_, backward.part, capture.symbols_, numbers);
-    const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
-    std::erase_if(backward.passed, [&](const Backward::Passed& one) { return !computed.contains(one.gradient); });
+    drop_unused(capture.graph(), backward.part, capture.recorder().symbols(), numbers);
+    const std::unordered_set<graph::ValueId> computed = computed_in(capture.graph(), backward.part);
+    std::erase_if(backward.intermediates,
+                  [&](const Backward::Intermediate& one) { return !computed.contains(one.gradient); });
   }
 
   void begin() {
     for (const uint32_t i : written) {
-      Storage& storage = capture.storages_[i];
-      graph::Graph& graph = *capture.graph_;
+      Storage& storage = capture.storages()[i];
+      graph::Graph& graph = capture.graph();
       const auto& given = storage.home == OutputSpec::Kind::Input ? graph.inputs : graph.constants;
       const graph::ValueId value = graph.add_input(graph.type(given[storage.position]), "at the backward pass");
       storage.value = value;
-      storage.unseen = 0;
-      live.push_back({i, ++storage.version, value});
+      ++storage.version;
+      live.push_back({i, version_of(storage.real), value});
     }
   }
 
-  GraphPart end() {
+  Subgraph end() {
     for (Live& l : live) {
-      const Storage& storage = capture.storages_[l.storage];
-      l.all_unseen = storage.version - l.version == storage.unseen;
+      const Storage& storage = capture.storages()[l.storage];
+      l.all_unseen = version_of(storage.real) == l.counter;
     }
-    return capture.end_part({});
+    return capture.subgraphs().end_subgraph({});
   }
 
   // Aborts if the subgraph writes a storage outside of `written`. Adds the storage to `written` if this is permitted.
@@ -509,7 +513,7 @@ struct Capture::BackwardPart {
     for (const auto& [i, value] : backward.part.writes) {
       if (std::find(written.begin(), written.end(), i) != written.end()) continue;
       all_known = false;
-      const Storage& storage = capture.storages_[i];
+      const Storage& storage = capture.storages()[i];
       // With several results, a pass may use some results and skip the write.
       const bool possible = known == 0 && roots.size() == 1 && backward.part.calls.empty() && !storage.required_grad &&
                             !storage.ambiguous && storage.real.defined() && i < storages &&
@@ -525,13 +529,13 @@ struct Capture::BackwardPart {
 
   // A gradient which is a tangent becomes an input; any other value from outside the subgraph is copied.
   void own_gradients(Backward& backward, std::vector<graph::ValueId>& outputs) {
-    const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
+    const std::unordered_set<graph::ValueId> computed = computed_in(capture.graph(), backward.part);
     for (OutputSpec& spec : backward.gradients) {
       if (spec.kind != OutputSpec::Kind::GraphOutput || computed.contains(outputs[spec.position])) continue;
       const auto tangent = std::find(backward.tangents.begin(), backward.tangents.end(), outputs[spec.position]);
       if (tangent != backward.tangents.end()) {
         spec.kind = OutputSpec::Kind::Input;
-        spec.position = capture.graph_->value(*tangent).result;
+        spec.position = capture.graph().value(*tangent).result;
       } else {
         outputs[spec.position] = copied(backward, outputs[spec.position]);
       }
@@ -540,7 +544,7 @@ struct Capture::BackwardPart {
 
   // Makes written contents separate outputs of the subgraph.
   void add_writes(Backward& backward) {
-    const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
+    const std::unordered_set<graph::ValueId> computed = computed_in(capture.graph(), backward.part);
     for (const auto& [storage, found] : std::exchange(backward.part.writes, {})) {
       const auto before =
           std::find_if(live.begin(), live.end(), [&, s = storage](const Live& l) { return l.storage == s; });
@@ -550,7 +554,7 @@ struct Capture::BackwardPart {
       if (!computed.contains(value) || std::find(outputs.begin(), outputs.end(), value) != outputs.end())
         value = copied(backward, value);
       backward.part.outputs.push_back(value);
-      const Storage& s = capture.storages_[storage];
+      const Storage& s = capture.storages()[storage];
       backward.writes.push_back({{s.home, s.position}, before->value, value, before->all_unseen});
     }
   }
@@ -558,17 +562,17 @@ struct Capture::BackwardPart {
  private:
   graph::ValueId copied(Backward& backward, graph::ValueId value) {
     static const graph::OpId clone = graph::op_id("aten::clone");
-    return capture.append_to(backward.part, clone, {value, graph::None{}});
+    return capture.subgraphs().append_to(backward.part, clone, {value, graph::None{}});
   }
 };
 
-void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python,
-                            BackwardPart& part) {
+void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
+                                     const std::vector<Node*>& python, BackwardSubgraph& part) {
   Backward& backward = *backward_;
-  const auto first_of_backward = static_cast<uint32_t>(graph_->node_count());
+  const auto first_of_backward = static_cast<uint32_t>(capture_.graph().node_count());
   AutogradRecord record;
   std::vector<graph::ValueId> root_values;
-  for (const at::Tensor& root : roots) root_values.push_back(value_of(*TraceTensor::from(root)));
+  for (const at::Tensor& root : roots) root_values.push_back(capture_.value_of(*TraceTensor::from(root)));
   std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
   for (const at::Tensor& root : roots) tangents.push_back(part.add_tangent(backward, root));
@@ -579,56 +583,58 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     ends.add(leaf.edge, leaf.tensor);
     sources.push_back(leaf.edge);
   }
-  backward.passed = part.passed(sources);
-  for (const Backward::Passed& passed : backward.passed)
-    sources.push_back(torch::autograd::impl::gradient_edge(roots[passed.root]));
+  backward.intermediates = part.intermediates(sources);
+  for (const Backward::Intermediate& intermediates : backward.intermediates)
+    sources.push_back(torch::autograd::impl::gradient_edge(roots[intermediates.root]));
   std::vector<at::Tensor> found;
   backward.regions_of_autocast = open_regions_of_autocast();
   const Unkept unkept(leaves.retained);
-  const sym::VarId own_from = graph_->pool().new_var();
+  const sym::VarId own_from = capture_.graph().pool().new_var();
   const auto run = [&] {
     const AboveAutograd recording;  // composite operators are decomposed there
     // Each operator's dtypes follow from its own forward operator. A backward pass called under autocast takes a
-    // different way (RecordedPass::casts_apart).
+    // different way (DoubleBackward::casts_apart).
     const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);
     const SizeOblivious oblivious(
         own_from);  // a gradient has its tensor's sizes, even where a formula treats empty tensors specially
     torch::autograd::edge_list starts;
     for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));
-    const FunctionNotes functions(*this, python);
+    const FunctionNotes functions(capture_, python);
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
                                                                   /*create_graph=*/false, /*accumulate_grad=*/false,
                                                                   sources);
-    if (counters.notes == nullptr) {  // the call made all leaves
+    if (capture_.counters.notes == nullptr) {  // the call made all leaves
       record.complete = false;
       return;
     }
-    record = counters.notes->record(*graph_, first_of_backward);
-    functions.add_to(record, *counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
+    record = capture_.counters.notes->record(capture_.graph(), first_of_backward);
+    functions.add_to(record, *capture_.counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
       if (const Leaves::Leaf* leaf = leaves.find(edge);
           leaf != nullptr && leaf->place.home != OutputSpec::Kind::GraphOutput)
-        return (leaf->place.home == OutputSpec::Kind::Input ? graph_->inputs : graph_->constants)[leaf->place.position];
+        return (leaf->place.home == OutputSpec::Kind::Input ? capture_.graph().inputs
+                                                            : capture_.graph().constants)[leaf->place.position];
       const auto root = std::find(starts.begin(), starts.end(), edge);
       return root != starts.end() ? std::optional(root_values[static_cast<size_t>(root - starts.begin())])
                                   : std::nullopt;
     });
   };
-  run_record ? run_record(python, run) : run();
-  if (!part_failure_.empty()) abort_capture(part_failure_);  // the program has not used anything of it
+  capture_.client().run_record(python, run);
+  if (!capture_.subgraphs().subgraph_failure().empty())
+    abort_capture(capture_.subgraphs().subgraph_failure());  // the program has not used anything of it
   std::vector<Reached> reached;
   size_t next = 0;
   for (const Leaves::Leaf& leaf : leaves.all)
     if (leaf.reached && found.at(next++).defined()) reached.push_back({leaf.edge, leaf.place, found[next - 1]});
-  for (Backward::Passed& passed : backward.passed) {
+  for (Backward::Intermediate& intermediates : backward.intermediates) {
     TraceTensor* const arriving = TraceTensor::from(found.at(next++));
-    if (arriving != nullptr) passed.gradient = value_of(*arriving);
+    if (arriving != nullptr) intermediates.gradient = capture_.value_of(*arriving);
   }
   const std::vector<at::Tensor> gradients = add_leaves(backward, roots, ends, std::move(reached));
   std::vector<graph::ValueId> outputs;
-  backward.gradients = outputs_of_part(gradients, outputs);
+  backward.gradients = capture_.outputs_of_subgraph(gradients, outputs);
   backward.part = part.end();
   backward.linear = python.empty();
-  backward.reentrant = counters.reentrant;
+  backward.reentrant = capture_.counters.reentrant;
   record.roots = std::move(root_values);
   backward.record = std::make_shared<const AutogradRecord>(std::move(record));
   for (const DataDependentCall& call : backward.part.calls)
@@ -641,12 +647,12 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
 }
 
 // Notes results without gradients in the memory of results with gradients.
-void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {
+void GradientRecorder::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {
   std::unordered_set<uint32_t> storages;
   for (const at::Tensor& t : wanted) storages.insert(TraceTensor::from(t)->storage_id().index);
   for (const at::Tensor& t : results)
     if (is_own(t) && !t.requires_grad() && storages.contains(TraceTensor::from(t)->storage_id().index) &&
-        !is_callers(*TraceTensor::from(t)))
+        !capture_.storages().is_callers(*TraceTensor::from(t)))
       plain_.insert(t.unsafeGetTensorImpl());
 }
 
@@ -654,18 +660,19 @@ static BreakReason gradients_are_wanted(const std::string& but) {
   return {BreakKind::RequiredGradients, "gradients are wanted, and " + but};
 }
 
-BreakReason Capture::record_gradients(const std::vector<at::Tensor>& results) {
+BreakReason GradientRecorder::record_gradients(const std::vector<at::Tensor>& results) {
   if (std::any_of(results.begin(), results.end(), has_tangent))
     return {BreakKind::AutogradFeature, "a result has a tangent"};
+  const AboveAutograd recording;  // a question for the history of a view makes the view again
   const auto of_caller = [](const Storage& s) { return s.real.defined() && is_asked_for_history(s.real); };
   if (std::any_of(results.begin(), results.end(), is_asked_for_history) ||
-      std::any_of(storages_.begin(), storages_.end(), of_caller))
+      std::any_of(capture_.storages().begin(), capture_.storages().end(), of_caller))
     return gradients_are_wanted("autograd is about to say what has become of a tensor");
   Leaves leaves{{}, results};
   std::vector<at::Tensor> written;
   if (!find_written(written))
     return {BreakKind::AutogradFeature, "whether gradients are wanted of a tensor of the caller's is changed"};
-  for (const Storage& storage : storages_) {
+  for (const Storage& storage : capture_.storages()) {
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
     const Edge before = storage.is_root && storage.history != nullptr ? storage.history->edge() : Edge();
     if (storage.required_grad) leaves.all.push_back({storage.real, before, {storage.home, storage.position}, false});
@@ -690,15 +697,22 @@ BreakReason Capture::record_gradients(const std::vector<at::Tensor>& results) {
     leaves.all.push_back({own_leaves_[i], {}, {OutputSpec::Kind::GraphOutput, static_cast<uint32_t>(i)}, false});
   }
   note_plain(own_leaves_, results);
-  if (roots.empty()) return {};
-  for (Leaves::Leaf& leaf : leaves.all)
-    if (!leaf.edge.is_valid()) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
+  if (roots.empty()) {
+    settle_histories(results);
+    return {};
+  }
+  try {
+    for (Leaves::Leaf& leaf : leaves.all)
+      if (!leaf.edge.is_valid()) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
+  } catch (const c10::Error&) {  // of a view whose base was written: eager mode raises where somebody asks
+    return gradients_are_wanted("autograd refuses to say what has become of a view");
+  }
   // A view made in no_grad mode counts as requiring gradients, although no gradient can flow from it.
   std::erase_if(leaves.all, [](const Leaves::Leaf& leaf) { return !leaf.edge.is_valid(); });
   std::vector<Node*> python;
   if (why = obstacle_to_gradients(roots, leaves, python); !why.empty()) return because(why);
 
-  BackwardPart part{*this, roots};
+  BackwardSubgraph part{capture_, *this, roots};
   why = part.attempt(leaves, python);
   if (!why.empty() && !part.written.empty()) why = part.attempt(leaves, python);
   if (!why.empty()) return because("computing them cannot be captured: " + why);
@@ -717,10 +731,10 @@ BreakReason Capture::record_gradients(const std::vector<at::Tensor>& results) {
   return {};
 }
 
-std::shared_ptr<const Backward> Capture::finished_backward(const std::vector<at::Tensor>& outputs) {
+std::shared_ptr<const Backward> GradientRecorder::finished_backward(const std::vector<at::Tensor>& outputs) {
   if (backward_ == nullptr) return nullptr;
   for (const StorageId root : std::exchange(roots_, {})) {
-    if (const Storage& storage = storages_[root.index]; storage.home != OutputSpec::Kind::GraphOutput) {
+    if (const Storage& storage = capture_.storages()[root.index]; storage.home != OutputSpec::Kind::GraphOutput) {
       backward_->roots.push_back({storage.home, storage.position});
       continue;
     }

@@ -2,9 +2,9 @@
 //
 // Capture sits below autograd, which runs for real on trace tensors. At the end of a graph segment there is an autograd
 // graph of the results. It is run once, on proxies of the results' gradients (tangents), as an additional subgraph
-// (Capture::record_gradients): forward and backward form a joint graph. The partitioner (passes/partition.h) decides
-// which values the forward program saves and which the backward program computes again. A call runs the forward program
-// and gives its results a single autograd node, which runs the backward program.
+// (GradientRecorder::record_gradients): forward and backward form a joint graph. The partitioner (passes/partition.h)
+// decides which values the forward program saves and which the backward program computes again. A call runs the forward
+// program and gives its results a single autograd node, which runs the backward program.
 //
 // In three cases the call runs eagerly and keeps autograd's own graph. Python functions in the autograd graph do more
 // than compute (frontend/feedback/eager_autograd_calls.h). Results share memory without a common base known to
@@ -30,7 +30,7 @@ namespace cresset::bridge {
 
 class StagedProgram;    // staged_program.h
 class PartialPrograms;  // partial_gradients.h
-class RecordedPass;     // double_backward.h
+class DoubleBackward;   // double_backward.h
 
 // Sizes and strides in which a backward program expects the gradient of a result.
 struct TangentLayout {
@@ -45,9 +45,6 @@ std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, cons
 
 // The roots which are tensors of the caller.
 std::vector<Backward::Place> written_roots(const Backward& backward);
-
-// Number of writes to a tensor; 0 for tensors without a version counter.
-uint32_t version_of(const at::Tensor& t);
 
 // Saved tensors with their versions, as in eager mode.
 class SavedTensors {
@@ -74,8 +71,8 @@ using BackwardRun =
 
 // The ways to run a pass. compiled: the backward program. recorded: operator by operator; used for double-backward
 // passes, for tangents which are not plain tensors (such as batches of several passes), and where an active autocast
-// would cast (casts_apart). May be empty. arriving: the gradients at the intermediate outputs (`Backward::passed`);
-// empty where no caller can request them.
+// would cast (casts_apart). May be empty. arriving: the gradients at the intermediate outputs
+// (`Backward::intermediates`); empty where no caller can request them.
 struct BackwardRuns {
   BackwardRun compiled, recorded, arriving;
   std::function<bool()> casts_apart;
@@ -93,7 +90,7 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
 std::atomic<double>& ms_generated_in_backward();
 
 // Number of double-backward passes (double_backward.h) of the process.
-std::atomic<int64_t>& recorded_passes();
+std::atomic<int64_t>& double_backward_fallbacks();
 
 // A program with the positions of its symbols in the call's array.
 struct Executable {
@@ -118,7 +115,11 @@ class GradientProgram {
   // Called after a run of the forward program: `outputs` are the program's, `results` are the call's and get their
   // gradients.
   void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs, const ResultViews& views,
-              std::vector<at::Tensor>& results, const int64_t* symbols) const;
+              std::vector<at::Tensor>& results, const int64_t* symbols, const std::vector<at::Tensor>& before) const;
+
+  // Before a run of the forward program: copies of overwritten tensors which double-backward passes read. attach()
+  // takes them as `before`.
+  std::vector<at::Tensor> before_writes(c10::ArrayRef<at::Tensor> inputs) const;
 
   // The entry's guards are final: later knowledge of the environment is not guarded.
   void seal();
@@ -170,7 +171,7 @@ class GradientProgram {
   std::vector<TangentLayout> layout_kinds_;
   std::vector<sym::ExprId> numbers_;
   std::shared_ptr<const SavedUse> use_;
-  std::shared_ptr<RecordedPass> recorded_;  // nullptr: double-backward passes are impossible
+  std::shared_ptr<DoubleBackward> recorded_;  // nullptr: double-backward passes are impossible
 };
 
 }  // namespace cresset::bridge

@@ -97,7 +97,8 @@ void walk(Order& order, const std::vector<at::Tensor>& roots, Visit&& visit) {
 
 }  // namespace
 
-std::vector<Backward::Passed> passed_roots(const std::vector<at::Tensor>& roots, const std::vector<Edge>& leaves) {
+std::vector<Backward::Intermediate> intermediate_outputs(const std::vector<at::Tensor>& roots,
+                                                         const std::vector<Edge>& leaves) {
   if (roots.size() < 2) return {};
   Order order(leaves);
   std::vector<std::vector<bool>> from(roots.size(), std::vector<bool>(roots.size()));
@@ -105,12 +106,12 @@ std::vector<Backward::Passed> passed_roots(const std::vector<at::Tensor>& roots,
     for (size_t i = 0; i < roots.size(); ++i)
       if (edge == torch::autograd::impl::gradient_edge(roots[i])) join(from[i], reached_from);
   });
-  std::vector<Backward::Passed> out;
+  std::vector<Backward::Intermediate> out;
   for (size_t i = 0; i < roots.size(); ++i) {
-    Backward::Passed passed{static_cast<uint32_t>(i), {}, {}};
+    Backward::Intermediate intermediates{static_cast<uint32_t>(i), {}, {}};
     for (size_t k = 0; k < roots.size(); ++k)
-      if (from[i][k] && k != i) passed.from.push_back(static_cast<uint32_t>(k));
-    if (!passed.from.empty()) out.push_back(std::move(passed));
+      if (from[i][k] && k != i) intermediates.from.push_back(static_cast<uint32_t>(k));
+    if (!intermediates.from.empty()) out.push_back(std::move(intermediates));
   }
   return out;
 }

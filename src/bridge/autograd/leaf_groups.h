@@ -17,8 +17,8 @@ std::vector<Backward::Group> leaf_groups(const std::vector<at::Tensor>& roots,
                                          const std::vector<torch::autograd::Edge>& leaves);
 
 // The intermediate outputs in the autograd graph, without their gradients.
-std::vector<Backward::Passed> passed_roots(const std::vector<at::Tensor>& roots,
-                                           const std::vector<torch::autograd::Edge>& leaves);
+std::vector<Backward::Intermediate> intermediate_outputs(const std::vector<at::Tensor>& roots,
+                                                         const std::vector<torch::autograd::Edge>& leaves);
 
 // Autograd nodes with saved tensors, by the roots before them and the groups behind them. `groups` of `leaves`, or
 // empty.

@@ -252,13 +252,13 @@ RecordedForward::RecordedForward(std::shared_ptr<const graph::Graph> graph, cons
   find_recorded();
 }
 
-std::vector<ValueId> RecordedForward::wanted() const {
-  std::vector<ValueId> out = backward_.record->roots;
+static std::vector<ValueId> wanted(const graph::Graph& graph, const Backward& backward) {
+  std::vector<ValueId> out = backward.record->roots;
   const auto add = [&](const RecordedFunction::Values& values) {
     for (const auto& v : values)
       if (v) out.push_back(*v);
   };
-  for (const RecordedFunction& function : backward_.record->functions) {
+  for (const RecordedFunction& function : backward.record->functions) {
     std::unordered_set<ValueId> made;
     const auto outside = [&](ValueId v) {
       if (!made.contains(v)) out.push_back(v);
@@ -266,9 +266,9 @@ std::vector<ValueId> RecordedForward::wanted() const {
     for (const auto& v : function.given)
       if (v) made.insert(*v);
     for (const graph::NodeId id : function.order) {
-      const graph::Node& node = graph_->node(id);
+      const graph::Node& node = graph.node(id);
       graph::Graph::for_each_value(node.args, [&](const ValueId& v) { outside(v); });
-      if (const RecordedCall* call = backward_.record->call_of(id))
+      if (const RecordedCall* call = backward.record->call_of(id))
         for (const RecordedCall::Given& given : call->given)
           if (given.history.valid()) outside(given.history);
       made.insert(node.results.begin(), node.results.end());
@@ -278,18 +278,38 @@ std::vector<ValueId> RecordedForward::wanted() const {
     out.push_back(function.of);
     add(function.next);
   }
-  // Gradients belong to the functions themselves.
-  std::unordered_set<ValueId> of_backward(backward_.tangents.begin(), backward_.tangents.end());
-  for (const Backward::Write& w : backward_.writes) of_backward.insert(w.live);
-  for (const graph::NodeId id : backward_.part.order)
-    for (const ValueId v : graph_->node(id).results) of_backward.insert(v);
+  // Gradients are the functions' own.
+  std::unordered_set<ValueId> of_backward(backward.tangents.begin(), backward.tangents.end());
+  for (const Backward::Write& w : backward.writes) of_backward.insert(w.live);
+  for (const graph::NodeId id : backward.part.order)
+    for (const ValueId v : graph.node(id).results) of_backward.insert(v);
   std::erase_if(out, [&](ValueId v) { return of_backward.contains(v); });
   return out;
 }
 
+static void read_arguments(const graph::Graph& graph, const Backward& backward, graph::NodeId id,
+                           std::vector<bool>& read) {
+  const graph::Node node = without_statistics(graph.node(id));
+  graph::Graph::for_each_value(node.args, [&](const ValueId& v) { read[v.index] = true; });
+  if (const RecordedCall* call = backward.record->call_of(id))
+    for (const RecordedCall::Given& given : call->given)
+      if (given.history.valid() && read[given.value.index]) read[given.history.index] = true;
+}
+
+std::vector<bool> RecordedForward::reads(const graph::Graph& graph, const Backward& backward) {
+  std::vector<bool> read(graph.value_count());
+  for (const ValueId v : wanted(graph, backward)) read[v.index] = true;
+  for (size_t i = graph.order.size(); i-- > 0;) {
+    const auto& results = graph.node(graph.order[i]).results;
+    if (std::any_of(results.begin(), results.end(), [&](ValueId v) { return read[v.index]; }))
+      read_arguments(graph, backward, graph.order[i], read);
+  }
+  return read;
+}
+
 std::vector<graph::NodeId> RecordedForward::needed(std::vector<bool>& read) const {
   std::vector<graph::NodeId> out;
-  for (const ValueId v : wanted()) read[v.index] = true;
+  for (const ValueId v : wanted(*graph_, backward_)) read[v.index] = true;
   for (size_t i = graph_->order.size(); i-- > 0;) {
     const graph::NodeId id = graph_->order[i];
     const graph::Node& whole = graph_->node(id);
@@ -298,11 +318,7 @@ std::vector<graph::NodeId> RecordedForward::needed(std::vector<bool>& read) cons
     if (!asked) continue;
     if (draws_again(whole)) cannot("it draws random numbers that were not kept");
     out.push_back(id);
-    const graph::Node node = without_statistics(whole);
-    graph::Graph::for_each_value(node.args, [&](const ValueId& v) { read[v.index] = true; });
-    if (const RecordedCall* call = backward_.record->call_of(id))
-      for (const RecordedCall::Given& given : call->given)
-        if (given.history.valid() && read[given.value.index]) read[given.history.index] = true;
+    read_arguments(*graph_, backward_, id, read);
   }
   std::reverse(out.begin(), out.end());
   return out;

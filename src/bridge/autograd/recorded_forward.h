@@ -28,6 +28,9 @@ class RecordedForward {
                   const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& constants,
                   const std::vector<bool>& depends, IntegerOf integer);
 
+  // By value: what a pass may look at, when nothing that the call computed was kept.
+  static std::vector<bool> reads(const graph::Graph& graph, const Backward& backward);
+
   void know(graph::ValueId id, const at::Tensor& value) { values_[id.index] = value; }
   // Throws c10::Error when the run is impossible. Returns the values which were read, as flags by value.
   std::vector<bool> run();
@@ -38,7 +41,6 @@ class RecordedForward {
 
  private:
   std::vector<graph::NodeId> needed(std::vector<bool>& read) const;
-  std::vector<graph::ValueId> wanted() const;
   void run_node(graph::NodeId id);
   void find_recorded();
   void run_steps(const graph::Node& node);

@@ -71,8 +71,7 @@ bool is_number(const at::Tensor& tensor) {
 }
 
 c10::IValue number_inside(Capture& capture, const at::Tensor& tensor) {
-  if (capture.symbolic_number)
-    if (const std::optional<at::Scalar> number = capture.symbolic_number(tensor)) return *number;
+  if (const std::optional<at::Scalar> number = capture.client().symbolic_number(tensor)) return *number;
   const Capture::StepAside aside;
   return tensor.item();
 }

@@ -22,6 +22,10 @@ int open_regions_of_autocast() {
 
 bool is_python_function(const torch::autograd::Node& node) { return is_class(node, "8autograd6PyNode"); }
 
+uint32_t version_of(const at::Tensor& t) {
+  return t.is_inference() ? 0 : static_cast<uint32_t>(torch::autograd::impl::version_counter(t).current_version());
+}
+
 const void* gradient_node(const at::Tensor& tensor) {
   const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
   return meta != nullptr ? meta->grad_fn_.get() : nullptr;

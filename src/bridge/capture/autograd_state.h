@@ -27,6 +27,9 @@ bool has_tangent(const at::Tensor& tensor);
 // Whether the node belongs to a torch.autograd.Function or runs its backward.
 bool is_python_function(const torch::autograd::Node& node);
 
+// Number of writes to a tensor; 0 for tensors without a version counter.
+uint32_t version_of(const at::Tensor& t);
+
 // The node of which the tensor is a result; nullptr for leaves.
 const void* gradient_node(const at::Tensor& tensor);
 

@@ -32,6 +32,11 @@ void enter_dispatch_state() {
 
 }  // namespace
 
+Capture::Capture(bool dynamic)
+    : default_dtype(*from_torch(c10::get_default_dtype_as_scalartype())), dynamic_(dynamic) {}
+
+Capture::~Capture() = default;
+
 Capture* Capture::current() { return current_capture; }
 Capture* Capture::exchange_current(Capture* other) { return std::exchange(current_capture, other); }
 
@@ -86,44 +91,14 @@ void Capture::leave_dispatch_state() {
 Capture::StepAside::StepAside() : saved_(c10::impl::tls_local_dispatch_key_set()) { leave_dispatch_state(); }
 Capture::StepAside::~StepAside() { c10::impl::_force_tls_local_dispatch_key_set(saved_); }
 
-uint64_t Capture::enlist(TraceTensor& tensor) {
-  const std::lock_guard lock(live_mutex_);
-  tensor.live_position_ = live_.size();
-  live_.push_back(&tensor);
-  return serial_++;
-}
-
-void Capture::strike(TraceTensor& tensor) {
-  const std::lock_guard lock(live_mutex_);
-  live_[tensor.live_position_] = live_.back();
-  live_[tensor.live_position_]->live_position_ = tensor.live_position_;
-  live_.pop_back();
-}
-
-StorageId Capture::add_storage(graph::ValueId value, OutputSpec::Kind home, uint32_t position) {
-  Storage& storage = storages_.emplace_back();
-  storage.value = storage.first = value;
-  storage.home = home;
-  storage.position = position;
-  return StorageId{static_cast<uint32_t>(storages_.size() - 1)};
-}
-
 at::Tensor Capture::make_tensor(StorageId storage, ViewChainPtr chain, graph::ValueId value, sym::ExprId offset) {
-  const graph::TensorType& type = graph_->type(value);
+  const graph::TensorType& type = graph().type(value);
   return at::Tensor(c10::make_intrusive<TraceTensor>(shared_from_this(), storage, std::move(chain), value,
                                                      storages_[storage.index].version, type, offset,
                                                      to_torch(type.device)));
 }
 
 namespace {
-
-DType dtype_or_abort(const at::Tensor& real) {
-  const std::optional<DType> dtype = from_torch(real.scalar_type());
-  if (!dtype)
-    abort_capture(BreakKind::UnsupportedDtype,
-                  c10::str("tensors of dtype ", real.scalar_type(), " have no representation in a graph"));
-  return *dtype;
-}
 
 // Aborts for a tangent of a forward-mode level which was open before the capture.
 void reject_tangent(const at::Tensor& real) {
@@ -187,11 +162,11 @@ Capture::Geometry Capture::input_geometry(const at::Tensor& real, uint32_t posit
       continue;
     }
     const std::string source = c10::str(name, ".size(", d, ")");
-    any_unbacked_ = any_unbacked_ || mark.unbacked;
+    if (mark.unbacked) recorder_.note_unbacked();
     const sym::ExprId size = mark.unbacked ? env().new_unbacked(source, mark.range)
                                            : env().new_backed(source, real.size(d), mark.range, mark.policy);
     if (pool.is_var(size)) {
-      symbols_.push_back(
+      recorder_.symbols().push_back(
           {pool.var_of(size), {runtime::SymbolSource::Kind::InputSize, position, static_cast<uint32_t>(d)}});
       if (mark.typical) env().state_typical(pool.var_of(size), *mark.typical);
     }
@@ -215,164 +190,100 @@ Capture::Geometry Capture::input_geometry(const at::Tensor& real, uint32_t posit
       continue;
     }
     const sym::ExprId s = env().new_backed(c10::str(name, ".stride(", d, ")"), stride, {2, sym::Interval::kPosInf});
-    symbols_.push_back(
+    recorder_.symbols().push_back(
         {pool.var_of(s), {runtime::SymbolSource::Kind::InputStride, position, static_cast<uint32_t>(d)}});
     out.type.strides[d] = s;
   }
   return out;
 }
 
-graph::TensorType Capture::constant_geometry(const at::Tensor& real) {
-  graph::TensorType type;
-  sym::ExprPool& pool = env().pool();
-  type.dtype = dtype_or_abort(real);
-  type.device = *from_torch(real.device());
-  const c10::IntArrayRef sizes = real.sizes(), strides = real.strides();
-  type.sizes.reserve(sizes.size());
-  type.strides.reserve(strides.size());
-  for (const int64_t s : sizes) type.sizes.push_back(pool.constant(s));
-  for (const int64_t s : strides) type.strides.push_back(pool.constant(s));
-  return type;
-}
-
 // Assigns a storage to a real tensor. The first tensor over a piece of memory is its base. A second tensor becomes a
 // view of the base if this can be expressed; otherwise the memory must not be written.
 at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, OutputSpec::Kind home, uint32_t position) {
-  const void* memory = real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr;
-  const StorageId id = add_storage(base_value, home, position);
+  const StorageId id = storages_.add(base_value, home, position);
   storages_[id.index].real_offset = real.storage_offset();
   Storage& storage = storages_[id.index];
   storage.real = real;
   storage.required_grad = real.requires_grad();
+  storage.first_version = version_of(real);
   storage.gradient_node = gradient_node(real);
   storage.history = History::of(real);
   if (storage.required_grad && counters.notes == nullptr) counters.notes = std::make_shared<AutogradNotes>();
-  if (memory != nullptr) {
-    auto [it, fresh] = storage_of_memory_.try_emplace(memory, id);
-    if (!fresh) {
-      storages_[id.index].ambiguous = true;
-      storages_[it->second.index].ambiguous = true;
-    }
-  }
+  storages_.note_memory(real, id);
   at::Tensor result = make_tensor(id, nullptr, base_value, env().pool().constant(0));
-  lifted_[real.unsafeGetTensorImpl()] = result;
+  storages_.proxies()[real.unsafeGetTensorImpl()] = result;
   return result;
 }
 
 at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
-  const uint32_t position = static_cast<uint32_t>(graph_->inputs.size());
-  const auto known = lifted_.find(real.unsafeGetTensorImpl());
-  const at::Tensor alias = known != lifted_.end() ? Guest::alias_of(real) : at::Tensor();
+  const uint32_t position = static_cast<uint32_t>(graph().inputs.size());
+  const auto known = storages_.proxies().find(real.unsafeGetTensorImpl());
+  const at::Tensor alias = known != storages_.proxies().end() ? InputProxy::alias_of(real) : at::Tensor();
   const at::Tensor& shown = alias.defined() ? alias : real;
   reject_exotic(shown);
   reject_tangent(real);
   Geometry geometry = input_geometry(shown, position, name, marks);
-  real_inputs_.push_back(shown);
-  input_layouts_.push_back(geometry.layout);
-  const graph::ValueId value = graph_->add_input(std::move(geometry.type), std::move(name));
+  recorder_.inputs().push_back(shown);
+  storages_.input_layouts().push_back(geometry.layout);
+  const graph::ValueId value = graph().add_input(std::move(geometry.type), std::move(name));
   // The same tensor twice has a single proxy tensor, but every argument position exists.
-  if (known != lifted_.end()) return known->second;
+  if (known != storages_.proxies().end()) return known->second;
   return adopt(real, value, OutputSpec::Kind::Input, position);
 }
 
-void Capture::add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
-  use_guests_ = true;
-  const bool fresh = lifted_.find(real.unsafeGetTensorImpl()) == lifted_.end();
-  if (fresh && !Guest::possible(real))
+void Capture::add_input_proxy(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
+  storages_.use_guests();
+  const bool fresh = storages_.proxies().find(real.unsafeGetTensorImpl()) == storages_.proxies().end();
+  if (fresh && !InputProxy::possible(real))
     abort_capture(BreakKind::TensorSubclass, "an argument that is a tensor of a kind of its own");
-  const at::Tensor stand_in = add_input(real, std::move(name), marks);
+  const at::Tensor proxy = add_input(real, std::move(name), marks);
   if (!fresh) return;
-  guests_.emplace_back(real, stand_in);
-  real_inputs_.back() = guests_.back().alias();
+  input_proxies_.emplace_back(real, proxy);
+  recorder_.inputs().back() = input_proxies_.back().alias();
 }
 
-void Capture::add_wrapper(const at::Tensor& wrapper, const at::Tensor& stand_in) {
-  wrappers_.emplace_back(wrapper, stand_in);
-}
-
-c10::SymInt Capture::add_int_argument(int64_t value, std::string name) {
-  const sym::ExprId e = env().new_backed(name, value, sym::Interval::all());
-  uint32_t position = 0;
-  for (const SymbolBinding& s : symbols_)
-    if (s.source.kind == runtime::SymbolSource::Kind::IntArgument) ++position;
-  symbols_.push_back({env().pool().var_of(e), {runtime::SymbolSource::Kind::IntArgument, position, 0}});
-  return SymNode::make_int(env_ptr(), e);
+void Capture::add_wrapper(const at::Tensor& wrapper, const at::Tensor& proxy) {
+  wrappers_.emplace_back(wrapper, proxy);
 }
 
 c10::SymFloat Capture::add_float_argument(const at::Tensor& real, std::string name) {
   const uint64_t bit = float_arguments_ < 64 ? uint64_t{1} << float_arguments_++ : 0;
-  const size_t place = graph_->inputs.size();
-  const at::Tensor stand_in = add_input(real, std::move(name), {});
+  const size_t place = graph().inputs.size();
+  const at::Tensor proxy = add_input(real, std::move(name), {});
   const double number = real.item<double>();
   if (bit == 0) return c10::SymFloat(number);
   if (!std::isfinite(number))
-    return pinned_floats |= bit, c10::SymFloat(number);  // Python's arithmetic treats it specially
+    return specialized_floats |= bit, c10::SymFloat(number);  // Python's arithmetic treats it specially
   SymNode::Known known{number, bit, {}, FloatExpr::argument(number, place)};
-  return c10::SymFloat(SymNode::make_value(env_ptr(), stand_in, std::move(known)));
+  return c10::SymFloat(SymNode::make_value(env_ptr(), proxy, std::move(known)));
 }
 
 void Capture::set_location() {
   if (const auto line = forward_lines_.differentiated()) {
-    graph_->current_location = *line;
+    graph().current_location = *line;
     return;
   }
-  if (locate) locate(*this);
-  forward_lines_.note(graph_->current_location);
-}
-
-void Capture::note_number(TraceTensor& tensor, FloatExpr::Ref made_by) {
-  numbers_[value_of(tensor).index] = std::move(made_by);
-}
-
-std::optional<bool> Capture::decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right,
-                                    OfData of_data) {
-  for (const FloatGuard& guard : float_guards_)
-    if (guard.same(left, relation, right)) return guard.expected;
-  constexpr size_t kMost = 8192;
-  if (float_guards_.size() >= kMost) return std::nullopt;
-  set_location();
-  FloatGuard& guard = float_guards_.emplace_back(left, relation, right, current_reason().location);
-  guard.of_data = of_data;
-  return guard.expected;
-}
-
-std::optional<sym::ExprId> Capture::computed_number(const FloatExpr::Ref& made) {
-  for (const SymbolBinding& s : symbols_)
-    if (s.source.kind == runtime::SymbolSource::Kind::Computed && computed_[s.source.position].same(*made))
-      return env().pool().var(s.var);
-  constexpr size_t kMost = 128;
-  if (computed_.size() >= kMost || !ComputedNumber::is_whole(made->number)) return std::nullopt;
-  const sym::VarNames sources = sym::source_names(env());
-  FloatExpr::Names names{{}, {}, [&](sym::ExprId size) { return sym::to_string(env().pool(), size, sources); }};
-  for (const graph::ValueId input : graph_->inputs) names.inputs.push_back(graph_->value(input).name);
-  for (const graph::ValueId constant : graph_->constants) names.constants.push_back(graph_->value(constant).name);
-  std::string source = made->text(names);
-  constexpr size_t kLongest = 160;  // limit: names of nested numbers would grow with each level
-  if (source.size() > kLongest) source = source.substr(0, kLongest) + "...";
-  const sym::ExprId e = env().new_backed(std::move(source), static_cast<int64_t>(made->number), sym::Interval::all());
-  const auto position = static_cast<uint32_t>(computed_.size());
-  computed_.emplace_back(made);
-  symbols_.push_back({env().pool().var_of(e), {runtime::SymbolSource::Kind::Computed, position, 0}});
-  return e;
+  client().locate(*this);
+  forward_lines_.note(graph().current_location);
 }
 
 at::Tensor Capture::lift(const at::Tensor& real) {
-  if (auto it = lifted_.find(real.unsafeGetTensorImpl()); it != lifted_.end()) return it->second;
+  if (auto it = storages_.proxies().find(real.unsafeGetTensorImpl()); it != storages_.proxies().end())
+    return it->second;
   reject_exotic(real);
   reject_tangent(real);
-  const auto memory = storage_of_memory_.find(real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr);
-  if (memory != storage_of_memory_.end() && storages_[memory->second.index].version > 0)
+  if (const Storage* const known = storages_.of_memory(real); known != nullptr && known->version > 0)
     abort_capture(BreakKind::AliasedWrite, "memory that was written is reached in another way");
-  const uint32_t position = static_cast<uint32_t>(constants_.size());
+  const uint32_t position = static_cast<uint32_t>(recorder_.constants().size());
   const auto named = names_.find(real.unsafeGetTensorImpl());
   const graph::ValueId value =
-      graph_->add_constant(constant_geometry(real), named != names_.end() ? named->second : std::string());
-  constants_.push_back(real);
+      graph().add_constant(recorder_.constant_geometry(real), named != names_.end() ? named->second : std::string());
+  recorder_.constants().push_back(real);
   return adopt(real, value, OutputSpec::Kind::Constant, position);
 }
 
 at::Tensor Capture::make_result(graph::ValueId value) {
-  return make_tensor(add_storage(value, OutputSpec::Kind::GraphOutput, 0), nullptr, value, env().pool().constant(0));
+  return make_tensor(storages_.add(value, OutputSpec::Kind::GraphOutput, 0), nullptr, value, env().pool().constant(0));
 }
 
 at::Tensor Capture::make_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args, graph::ValueId value,
@@ -382,7 +293,7 @@ at::Tensor Capture::make_view(TraceTensor& parent, graph::OpId op, std::vector<g
   link->op = op;
   link->args = std::move(args);
   link->parent_type = parent.type();
-  link->type = graph_->type(value);
+  link->type = graph().type(value);
   if (within) {
     link->within = std::move(*within);
   } else if (link->parent != nullptr) {
@@ -397,62 +308,29 @@ at::Tensor Capture::base_of(const TraceTensor& view) {
   return make_tensor(view.storage_id(), nullptr, storages_[view.storage_id().index].value, env().pool().constant(0));
 }
 
-namespace {
-
-constexpr uint8_t kCanary = 0xA5;
-
-}  // namespace
-
-// torch.tensor and similar functions fill an `empty` through data_ptr, unnoticed. A canary detects this: memory without
-// the canary was written, and its contents become a constant of the program.
 at::Tensor Capture::make_watched_empty(graph::ValueId value) {
   at::Tensor result = make_result(value);
-  TraceTensor& trace = *TraceTensor::from(result);
-  std::vector<int64_t> sizes, strides;
-  for (const sym::ExprId e : trace.type().sizes) sizes.push_back(env().pool().const_value(e));
-  for (const sym::ExprId e : trace.type().strides) strides.push_back(env().pool().const_value(e));
-  at::Tensor memory;
-  {
-    StepAside aside;
-    memory = at::detail::empty_strided_cpu(sizes, strides, to_torch(trace.type().dtype));
-  }
-  std::memset(memory.mutable_data_ptr(), kCanary, memory.storage().nbytes());
-  trace.attach_memory(memory.storage(), sizes, strides);
-  storages_[trace.storage_id().index].watched = memory;
+  storages_.watch(*TraceTensor::from(result));
   return result;
 }
 
-void Capture::settle_watched(Storage& storage) {
-  if (!storage.watched.defined()) return;
-  const at::Tensor memory = std::exchange(storage.watched, at::Tensor());
-  const auto* bytes = static_cast<const uint8_t*>(memory.const_data_ptr());
-  const size_t count = memory.storage().nbytes();
-  if (std::all_of(bytes, bytes + count, [](uint8_t b) { return b == kCanary; })) return;
-  StepAside aside;
-  constants_.push_back(memory.clone());
-  storage.value = graph_->add_constant(constant_geometry(constants_.back()), "");
-  ++storage.version;
-  written_.push_back(static_cast<uint32_t>(&storage - storages_.data()));
-}
-
-graph::ValueId Capture::parent_value(const Storage& storage, const ViewChain& link) {
-  if (link.parent == nullptr) return storage.value;
-  std::vector<graph::Arg> args = link.parent->args;
-  args[0] = parent_value(storage, *link.parent);
-  return append(link.parent->op, std::move(args), {link.parent->type})[0];
+// The answers for a capture without a client.
+CaptureClient& Capture::client() const {
+  static CaptureClient none;
+  return client_ != nullptr ? *client_ : none;
 }
 
 graph::ValueId Capture::memory_of(TraceTensor& tensor) {
   if (&tensor.capture() != this) abort_capture(BreakKind::UnguardedState, "a tensor of another capture");
   Storage& storage = storages_[tensor.storage_id().index];
-  settle_watched(storage);
+  storages_.settle_watched(storage);
   if (tensor.version == storage.version) return tensor.value;
   if (tensor.chain() == nullptr) {
     tensor.value = storage.value;
   } else {
     std::vector<graph::Arg> args = tensor.chain()->args;
-    args[0] = parent_value(storage, *tensor.chain());
-    tensor.value = append(tensor.chain()->op, std::move(args), {tensor.chain()->type})[0];
+    args[0] = storages_.parent_value(storage, *tensor.chain());
+    tensor.value = recorder_.append(tensor.chain()->op, std::move(args), {tensor.chain()->type})[0];
   }
   tensor.version = storage.version;
   return tensor.value;
@@ -460,69 +338,8 @@ graph::ValueId Capture::memory_of(TraceTensor& tensor) {
 
 graph::ValueId Capture::read(const TraceTensor& tensor, graph::ValueId memory) {
   static const graph::OpId conj = graph::op_id("aten::conj_physical"), neg = graph::op_id("aten::neg");
-  if (tensor.is_conj()) memory = call(conj, {memory})[0];
-  return tensor.is_neg() ? call(neg, {memory})[0] : memory;
-}
-
-namespace {
-
-bool decided(sym::ShapeEnv& env, sym::ExprId condition) {
-  return env.evaluate(condition, [] { return current_reason(); }).value_or(false);
-}
-
-}  // namespace
-
-bool Capture::starts_storage(const TraceTensor& tensor) {
-  const Storage& storage = storages_[tensor.storage_id().index];
-  if (storage.real_offset != 0) return false;
-  if (storage.home == OutputSpec::Kind::Input) input_layouts_[storage.position].at_start = true;
-  return true;
-}
-
-// ATen's test: compares the memory ranges of dense tensors; any other tensors pass.
-bool Capture::overlaps_partly(const TraceTensor& target, const TraceTensor& read) {
-  if (target.storage_id() != read.storage_id()) return false;
-  const graph::TensorType &a = target.type(), &b = read.type();
-  if (target.offset() == read.offset() && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides)
-    return false;
-  if (!geometry::is_non_overlapping_and_dense(env(), a.sizes, a.strides) ||
-      !geometry::is_non_overlapping_and_dense(env(), b.sizes, b.strides))
-    return false;
-  sym::ExprPool& pool = env().pool();
-  const auto counted = [&](sym::ExprId elements, DType dtype) {  // in bytes for different element sizes
-    return byte_size(a.dtype) == byte_size(b.dtype) ? elements : pool.mul(elements, pool.constant(byte_size(dtype)));
-  };
-  const sym::ExprId a_begin = counted(target.offset(), a.dtype),
-                    a_end = pool.add(a_begin, counted(geometry::numel(env(), a.sizes), a.dtype));
-  const sym::ExprId b_begin = counted(read.offset(), b.dtype),
-                    b_end = pool.add(b_begin, counted(geometry::numel(env(), b.sizes), b.dtype));
-  if (decided(env(), pool.le(a_end, b_begin)) || decided(env(), pool.le(b_end, a_begin))) return false;
-  const bool same_range = decided(env(), pool.logical_and(pool.eq(a_begin, b_begin), pool.eq(a_end, b_end)));
-  return !same_range || a.strides != b.strides;
-}
-
-// For an operator with a result, the answer depends on the name alone and is cached.
-static bool draws(graph::OpId op, const graph::Node& node) {
-  thread_local std::vector<int8_t> known;  // by operator; 0: not yet known
-  if (known.size() <= op.index) known.resize(op.index + 64);
-  int8_t& found = known[op.index];
-  if (found == 0) found = ops::draws(node) ? 1 : -1;
-  return found > 0;
-}
-
-std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::Arg> args,
-                                            std::vector<graph::TensorType> types) {
-  for (const graph::TensorType& type : types)
-    for (const sym::ExprId size : type.sizes)
-      if (env().pool().is_const(size) && env().pool().const_value(size) < 0)
-        abort_capture(BreakKind::InvalidArguments, "a result of negative size");
-  if (any_unbacked_) assume_sizes(types);
-  const graph::NodeId id = graph_->add_node(op, std::move(args), std::move(types));
-  const graph::Node& node = graph_->node(id);
-  if (backward_ != nullptr && in_part() && open_regions_of_autocast() != backward_->regions_of_autocast)
-    backward_->in_own_casts.insert(id);
-  if (!node.results.empty() && draws(op, node)) ++draws_;
-  return node.results;
+  if (tensor.is_conj()) memory = recorder_.call(conj, {memory})[0];
+  return tensor.is_neg() ? recorder_.call(neg, {memory})[0] : memory;
 }
 
 namespace {
@@ -533,65 +350,27 @@ graph::ValueId laid_out(Capture& capture, graph::ValueId value, graph::ValueId l
   const std::vector<sym::ExprId>&had = graph.type(like).strides, &has = graph.type(value).strides;
   const bool same = std::equal(had.begin(), had.end(), has.begin(), has.end(),
                                [&](sym::ExprId a, sym::ExprId b) { return capture.env().known_equal(a, b); });
-  return same ? value : capture.call(graph::op_id("aten::copy"), {like, value, false})[0];
-}
-
-}  // namespace
-
-void Capture::note_hidden_alias(const TraceTensor& source, const TraceTensor& result) {
-  Storage& alias = storages_[result.storage_id().index];
-  alias.hidden_alias = alias.ambiguous = storages_[source.storage_id().index].ambiguous = true;
-}
-
-void Capture::require_writable(const TraceTensor& tensor) const {
-  if (storages_[tensor.storage_id().index].ambiguous)
-    abort_capture(BreakKind::AliasedWrite, "a write to memory that several arguments or parameters share");
-}
-
-namespace {
-
-// Whether a write to one tensor counts for the other. Counters have no identity, so the test bumps one and reads both.
-bool share_versions(const c10::TensorImpl* a, const c10::TensorImpl* b) {
-  c10::VariableVersion counter = a->version_counter();
-  const c10::VariableVersion& other = b->version_counter();
-  if (!counter.enabled() || !other.enabled()) return true;
-  const auto before = counter.current_version(), other_before = other.current_version();
-  counter.bump();
-  const bool shared = other.current_version() != other_before;
-  counter.set_version(before);
-  return shared;
+  return same ? value : capture.recorder().call(graph::op_id("aten::copy"), {like, value, false})[0];
 }
 
 }  // namespace
 
 void Capture::write(TraceTensor& tensor, graph::ValueId value) {
-  write_unseen(tensor, value);
   Storage& storage = storages_[tensor.storage_id().index];
-  const auto lifted = storage.real.defined() ? lifted_.find(storage.real.unsafeGetTensorImpl()) : lifted_.end();
-  // A write through an alias with its own version counter (`x.data`) is hidden from autograd.
-  const bool is_told = lifted == lifted_.end() || c10::InferenceMode::is_enabled() ||
-                       lifted->second.unsafeGetTensorImpl() == &tensor || share_versions(&tensor, lifted->first) ||
-                       share_versions(&tensor, lifted->second.unsafeGetTensorImpl());
-  if (is_told) --storage.unseen;
-}
-
-void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
-  Storage& storage = storages_[tensor.storage_id().index];
-  ++storage.unseen;
-  require_writable(tensor);
-  if (!possible_views_.empty()) guard_copies_of(tensor.storage_id().index);
+  storages_.require_writable(tensor);
+  storages_.guard_copies_of(tensor.storage_id().index);
   // Makes a written parameter an input proxy: a request for its memory must find the write done.
-  if (use_guests_ && storage.version == 0 && storage.home == OutputSpec::Kind::Constant &&
-      Guest::possible(storage.real))
-    guests_.emplace_back(storage.real, lifted_.at(storage.real.unsafeGetTensorImpl()));
-  settle_watched(storage);
-  graph::ValueId current = scattered(tensor, read(tensor, value));
+  if (storages_.uses_guests() && storage.version == 0 && storage.home == OutputSpec::Kind::Constant &&
+      InputProxy::possible(storage.real))
+    input_proxies_.emplace_back(storage.real, storages_.proxies().at(storage.real.unsafeGetTensorImpl()));
+  storages_.settle_watched(storage);
+  graph::ValueId current = storages_.scattered(tensor, read(tensor, value));
   // A write through a transposed view would leave the value transposed, and a value computed from an argument with gaps
   // has none.
   storage.value = current = laid_out(*this, current, storage.value);
-  if (storage.first.index < current.index) notes_->lies_as[current] = storage.first;
+  if (storage.first.index < current.index) storages_.notes()->lies_as[current] = storage.first;
   ++storage.version;
-  written_.push_back(tensor.storage_id().index);
+  storages_.note_write(tensor.storage_id().index);
   if (tensor.chain() == nullptr) {
     tensor.value = current;
     tensor.version = storage.version;
@@ -599,11 +378,12 @@ void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
 }
 
 bool Capture::has_effects_since(const Done& before) const {
+  const std::vector<uint32_t>& written = storages_.written();
   const auto is_old = [&](uint32_t storage) {
     return storage < before.storages || storages_[storage].home != OutputSpec::Kind::GraphOutput;
   };
-  return draws_ != before.draws ||
-         std::any_of(written_.begin() + static_cast<long>(before.writes), written_.end(), is_old);
+  return recorder_.draws() != before.draws ||
+         std::any_of(written.begin() + static_cast<long>(before.writes), written.end(), is_old);
 }
 
 }  // namespace cresset::bridge

@@ -14,22 +14,22 @@
 
 namespace cresset::bridge {
 
-std::vector<graph::ValueId> Capture::call_data_dependent(graph::OpId op, std::vector<graph::Arg> args) {
-  if (graph_->type(std::get<graph::ValueId>(args[0])).device.kind != graph::DeviceKind::Cpu)
+std::vector<graph::ValueId> GraphRecorder::call_data_dependent(graph::OpId op, std::vector<graph::Arg> args) {
+  if (graph().type(std::get<graph::ValueId>(args[0])).device.kind != graph::DeviceKind::Cpu)
     abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(graph::op_name(op)), " on a device"));
   std::vector<std::pair<uint32_t, uint32_t>> fresh;
-  std::vector<graph::TensorType> types = data_dependent_types(*graph_, op, args, fresh);
+  std::vector<graph::TensorType> types = data_dependent_types(graph(), op, args, fresh);
   any_unbacked_ = true;
-  DataDependentCall made{op, std::move(args), graph_->order.size(), {}};
+  DataDependentCall made{op, std::move(args), graph().order.size(), {}};
   std::vector<graph::ValueId> results;
   for (graph::TensorType& type : types) {
-    made.made.push_back(static_cast<uint32_t>(graph_->inputs.size()));
-    results.push_back(graph_->add_input(std::move(type), std::string(graph::op_name(op))));
+    made.made.push_back(static_cast<uint32_t>(graph().inputs.size()));
+    results.push_back(graph().add_input(std::move(type), std::string(graph::op_name(op))));
   }
   for (const auto& [result, dim] : fresh) {
-    const sym::ExprId size = graph_->type(results[result]).sizes[dim];
+    const sym::ExprId size = graph().type(results[result]).sizes[dim];
     symbols_.push_back({env().pool().var_of(size), {runtime::SymbolSource::Kind::InputSize, made.made[result], dim}});
-    origins_[symbols_.back().var] = graph_->locations[graph_->current_location];
+    origins_[symbols_.back().var] = graph().locations[graph().current_location];
   }
   data_calls_.push_back(std::move(made));
   return results;
@@ -53,20 +53,20 @@ bool is_of_inputs(const FloatExpr& made) {
 
 // A number computed by an earlier segment has no guard: the segment ends, and each outcome has its own resume entry.
 bool may_decide(const Capture& capture, const FloatExpr& made) {
-  return !capture.is_later_piece || !is_of_inputs(made);
+  return !capture.is_later_segment || !is_of_inputs(made);
 }
 
 // An input scalar: an integer becomes a symbol, a bool a decision.
 std::optional<sym::ExprId> given_element(Capture& capture, graph::ValueId value) {
   const DType dtype = capture.graph().type(value).dtype;
-  if (!capture.pins_given_numbers || !is_integral(dtype)) return std::nullopt;
-  const FloatExpr::Ref made = capture.given_number(value);
+  if (!capture.specializes_input_scalars || !is_integral(dtype)) return std::nullopt;
+  const FloatExpr::Ref made = capture.recorder().input_scalar(value);
   if (made == nullptr) return std::nullopt;
   // With symbolic_numbers, an integer of an argument becomes an unbacked symbol, without any decision.
   if (dtype != DType::Bool)
-    return capture.symbolic_numbers && is_of_inputs(*made) ? std::nullopt : capture.computed_number(made);
+    return capture.symbolic_numbers && is_of_inputs(*made) ? std::nullopt : capture.recorder().derived_integer(made);
   if (!may_decide(capture, *made) ||
-      !capture.decide(made, FloatRelation::Equal, FloatExpr::constant(made->number), OfData::Pin))
+      !capture.recorder().decide(made, FloatRelation::Equal, FloatExpr::constant(made->number), OfData::Specialization))
     return std::nullopt;
   return capture.env().pool().constant(made->number != 0 ? 1 : 0);
 }
@@ -77,23 +77,24 @@ bool is_given(Capture& capture, const at::Tensor& tensor, bool to_decide) {
   if (capture.closed()) return false;
   TraceTensor* const trace = TraceTensor::from(tensor);
   if (trace == nullptr)  // a real tensor which is not yet used
-    return capture.pins_given_numbers && Guest::possible(tensor) && tensor.is_cpu() && tensor.numel() == 1 &&
-           !at::isComplexType(tensor.scalar_type()) && !at::isReducedFloatingType(tensor.scalar_type());
+    return capture.specializes_input_scalars && InputProxy::possible(tensor) && tensor.is_cpu() &&
+           tensor.numel() == 1 && !at::isComplexType(tensor.scalar_type()) &&
+           !at::isReducedFloatingType(tensor.scalar_type());
   const graph::ValueId value = capture.value_of(*trace);
-  const auto constant = [&](const graph::Value& v) -> const at::Tensor& { return capture.constant(v); };
+  const auto constant = [&](const graph::Value& v) -> const at::Tensor& { return capture.recorder().constant(v); };
   const auto of_sizes = size_values(capture.graph(), value, constant);
   if (of_sizes) return of_sizes->size() == 1;
-  const FloatExpr::Ref made = capture.pins_given_numbers ? capture.given_number(value) : nullptr;
+  const FloatExpr::Ref made = capture.specializes_input_scalars ? capture.recorder().input_scalar(value) : nullptr;
   return made != nullptr && (!to_decide || may_decide(capture, *made));
 }
 
-std::optional<std::vector<sym::ExprId>> Capture::symbolic_elements(graph::ValueId value) {
+std::optional<std::vector<sym::ExprId>> GraphRecorder::symbolic_elements(graph::ValueId value) {
   const auto constant = [this](const graph::Value& v) -> const at::Tensor& { return constants_[v.result]; };
-  if (auto known = size_values(*graph_, value, constant)) return known;
-  if (const auto given = given_element(*this, value)) return std::vector{*given};
-  const bool boolean = graph_->type(value).dtype == DType::Bool;
-  if (boolean ? !symbolic_booleans : !symbolic_numbers) return std::nullopt;
-  const graph::TensorType type = graph_->type(value);
+  if (auto known = size_values(graph(), value, constant)) return known;
+  if (const auto given = given_element(capture_, value)) return std::vector{*given};
+  const bool boolean = graph().type(value).dtype == DType::Bool;
+  if (boolean ? !capture_.symbolic_booleans : !capture_.symbolic_numbers) return std::nullopt;
+  const graph::TensorType type = graph().type(value);
   const std::optional<sym::Interval> range = values_of(type.dtype);
   if (!range || type.device.kind != graph::DeviceKind::Cpu) return std::nullopt;
   constexpr int64_t kMost = 4096;
@@ -109,37 +110,37 @@ std::optional<std::vector<sym::ExprId>> Capture::symbolic_elements(graph::ValueI
     return out;
   }
   any_unbacked_ = true;
-  const auto position = static_cast<uint32_t>(graph_->inputs.size());
-  graph_->add_input(type, "numbers");
+  const auto position = static_cast<uint32_t>(graph().inputs.size());
+  graph().add_input(type, "numbers");
   for (uint32_t i = 0; i < *count; ++i) {
     out.push_back(env().new_unbacked("a number in tensor data", *range));
     symbols_.push_back({env().pool().var_of(out.back()), {runtime::SymbolSource::Kind::Element, position, i}});
-    origins_[symbols_.back().var] = graph_->locations[graph_->current_location];
+    origins_[symbols_.back().var] = graph().locations[graph().current_location];
   }
-  data_calls_.push_back({item, {value}, graph_->order.size(), {position}});
+  data_calls_.push_back({item, {value}, graph().order.size(), {position}});
   return out;
 }
 
-std::optional<graph::ValueId> Capture::nonzero_of(graph::ValueId mask) const {
+std::optional<graph::ValueId> GraphRecorder::nonzero_of(graph::ValueId mask) const {
   static const graph::OpId nonzero = graph::op_id("aten::nonzero");
   for (const DataDependentCall& call : data_calls_)
-    if (call.op == nonzero && same_computation(*graph_, std::get<graph::ValueId>(call.args[0]), mask))
-      return graph_->inputs[call.made[0]];
+    if (call.op == nonzero && same_computation(graph(), std::get<graph::ValueId>(call.args[0]), mask))
+      return graph().inputs[call.made[0]];
   return std::nullopt;
 }
 
-void Capture::state(sym::ExprId condition, std::string message) {
+void GraphRecorder::state(sym::ExprId condition, std::string message) {
   facts_.push_back({condition, message});
   env().assume(condition, std::move(message));
 }
 
-std::string Capture::origin(sym::VarId var) const {
+std::string GraphRecorder::origin(sym::VarId var) const {
   const auto found = origins_.find(var);
   return found != origins_.end() ? found->second : std::string();
 }
 
 // A data-dependent number may be negative, but a size may not: eager mode raises then.
-void Capture::assume_sizes(const std::vector<graph::TensorType>& types) {
+void GraphRecorder::assume_sizes(const std::vector<graph::TensorType>& types) {
   for (const graph::TensorType& type : types)
     for (const sym::ExprId size : type.sizes)
       if (!env().pool().is_const(size) && env().range(size).lo < 0 && !env().hint(size))
@@ -147,7 +148,7 @@ void Capture::assume_sizes(const std::vector<graph::TensorType>& types) {
 }
 
 // x[mask] is x[nonzero(mask)]: a mask among the indices becomes an index for each of its dimensions.
-void Capture::replace_masks(graph::OpId op, std::vector<graph::Arg>& args) {
+void GraphRecorder::replace_masks(graph::OpId op, std::vector<graph::Arg>& args) {
   static const graph::OpId index = graph::op_id("aten::index.Tensor"), nonzero = graph::op_id("aten::nonzero"),
                            select = graph::op_id("aten::select.int");
   if (op != index) return;
@@ -155,16 +156,16 @@ void Capture::replace_masks(graph::OpId op, std::vector<graph::Arg>& args) {
   std::vector<graph::OptionalValue> replaced;
   for (const graph::OptionalValue& given : indices) {
     const bool is_mask =
-        given && (graph_->type(*given).dtype == DType::Bool || graph_->type(*given).dtype == DType::U8);
+        given && (graph().type(*given).dtype == DType::Bool || graph().type(*given).dtype == DType::U8);
     if (!is_mask) {
       replaced.push_back(given);
       continue;
     }
-    check_mask(graph_->type(std::get<graph::ValueId>(args[0])), replaced.size(), graph_->type(*given));
+    check_mask(graph().type(std::get<graph::ValueId>(args[0])), replaced.size(), graph().type(*given));
     // Two reads under the same mask share a size.
     const std::optional<graph::ValueId> known = nonzero_of(*given);
     const graph::ValueId found = known ? *known : call(nonzero, {*given})[0];
-    for (size_t d = 0; d < graph_->type(*given).rank(); ++d)
+    for (size_t d = 0; d < graph().type(*given).rank(); ++d)
       replaced.push_back(
           call(select, {found, env().pool().constant(1), env().pool().constant(static_cast<int64_t>(d))})[0]);
   }
@@ -172,7 +173,7 @@ void Capture::replace_masks(graph::OpId op, std::vector<graph::Arg>& args) {
 }
 
 // x.new_zeros(sizes) is zeros(sizes): it needs nothing of x, whose size may depend on data.
-void Capture::forget_example(graph::OpId& op, std::vector<graph::Arg>& args) const {
+void GraphRecorder::forget_example(graph::OpId& op, std::vector<graph::Arg>& args) const {
   struct Row {
     graph::OpId given, made;
     size_t dtype;  // argument of `made`
@@ -182,7 +183,7 @@ void Capture::forget_example(graph::OpId& op, std::vector<graph::Arg>& args) con
                              {graph::op_id("aten::new_full"), graph::op_id("aten::full"), 2}};
   for (const Row& row : rows) {
     if (row.given != op) continue;
-    const graph::TensorType& type = graph_->type(std::get<graph::ValueId>(args[0]));
+    const graph::TensorType& type = graph().type(std::get<graph::ValueId>(args[0]));
     op = row.made;
     args.erase(args.begin());
     if (std::holds_alternative<graph::None>(args[row.dtype])) args[row.dtype] = type.dtype;
@@ -192,9 +193,9 @@ void Capture::forget_example(graph::OpId& op, std::vector<graph::Arg>& args) con
 }
 
 // A mask must have the sizes of the tensor's dimensions from `first` on; eager mode raises otherwise.
-void Capture::check_mask(const graph::TensorType& self, size_t first, const graph::TensorType& mask) {
+void GraphRecorder::check_mask(const graph::TensorType& self, size_t first, const graph::TensorType& mask) {
   TORCH_CHECK_INDEX(first + mask.rank() <= self.rank(), "too many indices for tensor of dimension ", self.rank());
-  ops::ShapeContext context(*graph_, "aten::index.Tensor");
+  ops::ShapeContext context(graph(), "aten::index.Tensor");
   for (size_t d = 0; d < mask.rank(); ++d) {
     TORCH_CHECK_INDEX(context.require_equal(mask.sizes[d], self.sizes[first + d]), "The shape of the mask at index ", d,
                       " does not match the shape of the indexed tensor at index ", first + d);
@@ -202,30 +203,31 @@ void Capture::check_mask(const graph::TensorType& self, size_t first, const grap
 }
 
 // Ends the capture when a rule needs a number which only data can supply.
-Result<ops::Types> Capture::shape_of(const ops::OpDef& def, ops::ShapeContext& context,
-                                     const std::vector<graph::Arg>& args) {
-  if (data_calls_.empty()) return def.shape(context, ops::OpArgs(*graph_, args));
+Result<ops::Types> GraphRecorder::shape_of(const ops::OpDef& def, ops::ShapeContext& context,
+                                           const std::vector<graph::Arg>& args) {
+  if (data_calls_.empty()) return def.shape(context, ops::OpArgs(graph(), args));
   try {
-    return def.shape(context, ops::OpArgs(*graph_, args));
+    return def.shape(context, ops::OpArgs(graph(), args));
   } catch (const InternalError& e) {
     abort_capture(BreakKind::DataDependentSize, e.what());
   }
 }
 
-FloatExpr::Ref Capture::given_number(graph::ValueId value) const {
-  return bridge::given_number(*graph_, value, numbers_, real_inputs_, constants_);
+FloatExpr::Ref GraphRecorder::input_scalar(graph::ValueId value) const {
+  return bridge::input_scalar(graph(), value, numbers_, real_inputs_, constants_);
 }
 
 // ---- Operators for which eager mode raises
 
-void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types) {
-  if (!in_part() && !numbers_fit(*graph_, op, args, types))
+void GraphRecorder::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args,
+                                 std::vector<graph::TensorType>& types) {
+  if (!capture_.subgraphs().in_subgraph() && !numbers_fit(graph(), op, args, types))
     abort_capture(BreakKind::UnsupportedDtype,
                   std::string(graph::op_name(op)) + " is given a number that its dtype may not hold");
-  const StepAside aside;
+  const Capture::StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
-  DtypeTrial trial = try_dtypes(*graph_, constants_, op, args);
-  arguments_did_not_fit = trial.refused;
+  DtypeTrial trial = try_dtypes(graph(), constants_, op, args);
+  capture_.arguments_did_not_fit = trial.refused;
   if (trial.refused)
     abort_capture(BreakKind::InvalidArguments, std::string(graph::op_name(op)) + " does not take these dtypes");
   if (trial.made.size() != types.size()) std::erase(trial.made, std::nullopt);  // results excluded by an output mask
@@ -233,33 +235,34 @@ void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, 
     types[i].dtype = trial.made[i].value_or(types[i].dtype);
 }
 
-static std::optional<ValuesNow::Element> element_of(const std::vector<DataDependentCall>& calls,
-                                                    const std::vector<SymbolBinding>& symbols, sym::VarId var) {
+static std::optional<ConcreteEval::Element> element_of(const std::vector<DataDependentCall>& calls,
+                                                       const std::vector<SymbolBinding>& symbols, sym::VarId var) {
   static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
   for (const SymbolBinding& s : symbols) {
     if (s.var != var || s.source.kind != runtime::SymbolSource::Kind::Element) continue;
     for (const DataDependentCall& call : calls)
       if (call.op == item && call.made[0] == s.source.position)
-        return ValuesNow::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
+        return ConcreteEval::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
   }
   return std::nullopt;
 }
 
-bool Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
+bool GraphRecorder::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
   const DataCheck* check = data_check(op);
-  if (check == nullptr || in_part()) return false;
-  if (!raised_by_data_) {
+  if (check == nullptr || capture_.subgraphs().in_subgraph()) return false;
+  if (!data_dependent_errors_) {
     auto element = [this](sym::VarId var) { return element_of(data_calls_, symbols_, var); };
-    raised_by_data_ = std::make_unique<RaisedByData>(*graph_, real_inputs_, constants_, std::move(element));
+    data_dependent_errors_ =
+        std::make_unique<DataDependentErrors>(graph(), real_inputs_, constants_, std::move(element));
   }
-  const StepAside aside;
+  const Capture::StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
   std::optional<bool> known;  // lazy, because the question walks frames
   const auto caught = [&] {
-    if (!known) known = may_be_caught && may_be_caught();
+    if (!known) known = capture_.client().may_be_caught();
     return *known;
   };
-  if (raised_by_data_->raises(*check, op, args, caught))
+  if (data_dependent_errors_->raises(*check, op, args, caught))
     abort_capture(BreakKind::DataDependentError, std::string(graph::op_name(op)) + " raises for what its tensors hold");
   return caught();
 }

@@ -12,34 +12,37 @@
 namespace cresset::bridge {
 
 struct Capture::Results {
-  std::unordered_set<uint32_t> escaping;                  // storages
-  std::unordered_map<uint32_t, uint32_t> base_outputs{};  // by storage
+  std::unordered_set<uint32_t> escaping;                         // storages
+  std::unordered_map<uint32_t, uint32_t> base_outputs{};         // by storage
+  std::unordered_map<uint32_t, const c10::TensorImpl*> bases{};  // by storage: the result that is all of it, as it lies
+  std::vector<bool> given_as_view{};                             // copies that eager mode makes as views
 };
 
 OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   const at::Tensor tensor = TraceTensor::from(output) != nullptr ? output : lift(output);
   TraceTensor& trace = *TraceTensor::from(tensor);
   memory_of(trace);
-  const std::optional<AsView> view = as_view(trace, results.escaping);
+  const std::optional<AsView> view = storages_.as_view(trace, results.escaping);
+  results.given_as_view.push_back(view.has_value());
   const uint32_t index = view ? view->source : trace.storage_id().index;
   Storage& storage = storages_[index];
   OutputSpec spec;
   spec.kind = storage.home;
   spec.position = storage.position;
   if (storage.home == OutputSpec::Kind::GraphOutput) {
-    auto [it, fresh] = results.base_outputs.try_emplace(index, graph_->outputs.size());
+    auto [it, fresh] = results.base_outputs.try_emplace(index, graph().outputs.size());
     // A tensor made by torch.tensor() is a constant of the program; each call returns a copy of its own.
-    if (fresh && graph_->value(storage.value).kind == graph::Value::Kind::Constant)
-      storage.value =
-          append(graph::op_id("aten::clone"), {storage.value, graph::None{}}, {graph_->type(storage.value)})[0];
-    if (fresh) graph_->outputs.push_back(storage.value);
+    if (fresh && graph().value(storage.value).kind == graph::Value::Kind::Constant)
+      storage.value = recorder_.append(graph::op_id("aten::clone"), {storage.value, graph::None{}},
+                                       {graph().type(storage.value)})[0];
+    if (fresh) graph().outputs.push_back(storage.value);
     spec.position = it->second;
   }
   // A value written to the caller's tensor takes the layout of this tensor, not the computed layout.
   const graph::TensorType& base =
-      graph_->type(storage.home == OutputSpec::Kind::GraphOutput ? storage.value
-                   : storage.home == OutputSpec::Kind::Input     ? graph_->inputs[storage.position]
-                                                                 : graph_->constants[storage.position]);
+      graph().type(storage.home == OutputSpec::Kind::GraphOutput ? storage.value
+                   : storage.home == OutputSpec::Kind::Input     ? graph().inputs[storage.position]
+                                                                 : graph().constants[storage.position]);
   spec.dtype = trace.type().dtype;
   spec.sizes = trace.type().sizes;
   spec.strides = view ? view->strides : trace.type().strides;
@@ -49,38 +52,37 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
                       [&](sym::ExprId x, sym::ExprId y) { return env().known_equal(x, y); });
   };
   if (view && view->is_source && storage.home != OutputSpec::Kind::GraphOutput) return spec;
+  // Two tensors are two objects, though they show the same of the same memory (`y.data` beside `y`).
   spec.is_view = view || trace.chain() != nullptr || !same(base.sizes, spec.sizes) || !same(base.strides, spec.strides);
+  if (!spec.is_view && storage.home == OutputSpec::Kind::GraphOutput)
+    spec.is_view = results.bases.try_emplace(index, &trace).first->second != &trace;
   const auto* of_autograd = torch::autograd::impl::get_view_autograd_meta(output);
   spec.detached =
       of_autograd == nullptr || !of_autograd->has_bw_view() || !of_autograd->get_backward_view().base_.requires_grad();
-  spec.leaf =
-      std::any_of(own_leaves_.begin(), own_leaves_.end(), [&](const at::Tensor& t) { return t.is_same(output); });
   spec.hidden_alias = storage.hidden_alias;
-  spec.plain = plain_.contains(output.unsafeGetTensorImpl());
   spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
   spec.one_of_several = is_one_of_several(output);
-  if (const auto known = of_written_.find(output.unsafeGetTensorImpl()); known != of_written_.end())
-    spec.detached = known->second.detached, spec.unrecorded = known->second.unrecorded;
+  gradients_.describe(spec, output);
   const bool recorded = storage.home == OutputSpec::Kind::GraphOutput || (!spec.detached && !spec.unrecorded);
   if (!view && recorded && trace.chain() != nullptr) spec.within = trace.chain()->within;
   spec.conjugated = view ? view->conjugated : trace.is_conj();
   spec.negated = view ? view->negated : trace.is_neg();
-  spec.value = trace.value, spec.notes = notes_;
+  spec.value = trace.value, spec.notes = storages_.notes();
   return spec;
 }
 
-std::vector<OutputSpec> Capture::outputs_of_part(const std::vector<at::Tensor>& tensors,
-                                                 std::vector<graph::ValueId>& outputs) {
+std::vector<OutputSpec> Capture::outputs_of_subgraph(const std::vector<at::Tensor>& tensors,
+                                                     std::vector<graph::ValueId>& outputs) {
   Results results{{}};
   std::vector<OutputSpec> specs;
-  graph_->outputs.swap(outputs);
+  graph().outputs.swap(outputs);
   try {
     for (const at::Tensor& tensor : tensors) specs.push_back(output_of(tensor, results));
   } catch (...) {
-    graph_->outputs.swap(outputs);
+    graph().outputs.swap(outputs);
     throw;
   }
-  graph_->outputs.swap(outputs);
+  graph().outputs.swap(outputs);
   return specs;
 }
 
@@ -96,38 +98,38 @@ at::Tensor OutputSpec::marked(at::Tensor view) const {
 }
 
 // Keeps unused operators which may raise: a later call may supply data for which eager mode raises.
-void Capture::keep_what_raises(const Backward* backward) {
-  std::vector<bool> used(graph_->value_count());
+void GraphRecorder::keep_what_raises(const Backward* backward) {
+  std::vector<bool> used(graph().value_count());
   const auto use = [&](graph::ValueId v) { used[v.index] = true; };
   const auto use_all = [&](const std::vector<graph::Arg>& args) {
     graph::Graph::for_each_value(args, [&](const graph::ValueId& v) { use(v); });
   };
   std::vector<UnusedCall> unused;
-  std::for_each(graph_->outputs.begin(), graph_->outputs.end(), use);
-  for (const graph::Mutation& m : graph_->mutations) use(m.value);
-  const auto use_part = [&](const GraphPart& part) {
-    for (const graph::ValueId v : used_from_outside(*graph_, part)) use(v);
+  std::for_each(graph().outputs.begin(), graph().outputs.end(), use);
+  for (const graph::Mutation& m : graph().mutations) use(m.value);
+  const auto use_part = [&](const Subgraph& part) {
+    for (const graph::ValueId v : used_from_outside(graph(), part)) use(v);
   };
   if (backward != nullptr) use_part(backward->part);
   for (const DataDependentCall& call : data_calls_) {
     use_all(call.args);
-    for (const GraphPart& part : call.parts) use_part(part);
+    for (const Subgraph& part : call.parts) use_part(part);
   }
-  for (size_t i = graph_->order.size(); i-- > 0;) {
-    graph::Node& node = graph_->node(graph_->order[i]);
+  for (size_t i = graph().order.size(); i-- > 0;) {
+    graph::Node& node = graph().node(graph().order[i]);
     const bool is_used =
         std::any_of(node.results.begin(), node.results.end(), [&](graph::ValueId v) { return used[v.index]; });
-    if (!is_used && !node.caught && may_raise(*graph_, node.op, node.args)) {
-      unused.push_back({i, index_bounds(*graph_, node.op, node.args)});
+    if (!is_used && !node.caught && may_raise(graph(), node.op, node.args)) {
+      unused.push_back({i, index_bounds(graph(), node.op, node.args)});
       node.caught = unused.back().bounds.empty();
       std::erase_if(unused.back().bounds,
-                    [&](const IndexBound& bound) { return is_column_of_mask(*graph_, data_calls_, bound); });
+                    [&](const IndexBound& bound) { return is_column_of_mask(graph(), data_calls_, bound); });
       for (const IndexBound& bound : unused.back().bounds) use(bound.indices);
     }
     if (is_used || node.caught) use_all(node.args);
   }
   std::reverse(unused.begin(), unused.end());
-  check_indices(*graph_, constants_, data_calls_, unused);
+  check_indices(graph(), constants_, data_calls_, unused);
 }
 
 Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once) {
@@ -136,29 +138,15 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once)
     if (const TraceTensor* trace = TraceTensor::from(output)) results.escaping.insert(trace->storage_id().index);
   std::vector<OutputSpec> specs;
   for (const at::Tensor& output : outputs) specs.push_back(output_of(output, results));
-  for (Storage& storage : storages_) {
-    settle_watched(storage);
-    if (storage.home == OutputSpec::Kind::GraphOutput || storage.version == 0) continue;
-    graph_->mutations.push_back({storage.position, storage.home == OutputSpec::Kind::Constant, storage.value,
-                                 storage.unseen == storage.version});
-    if (const uint32_t seen = storage.version - storage.unseen; seen > 1)
-      counters.written.push_back({storage.home == OutputSpec::Kind::Constant, storage.position, seen});
-  }
-  if (!runs_once) keep_what_raises(backward_.get());
+  storages_.set_versions(specs, outputs, results.given_as_view);
+  add_mutations();
+  if (!runs_once) recorder_.keep_what_raises(gradients_.backward().get());
   Captured out = std::move(counters);
-  out.costs.memo_misses = shapes_.misses();
   out.outputs = std::move(specs);
-  out.graph = std::move(graph_);
-  out.data_reads = std::move(data_reads_);
-  out.float_guards = std::move(float_guards_);
-  out.computed = std::move(computed_);
-  out.data_calls = std::move(data_calls_);
-  out.facts = std::move(facts_);
-  out.backward = finished_backward(outputs);
-  out.constants = std::move(constants_);
-  out.symbols = std::move(symbols_);
-  out.input_layouts = std::move(input_layouts_);
-  lifted_.clear();
+  recorder_.finish(out);
+  out.backward = gradients_.finished_backward(outputs);
+  out.input_layouts = std::move(storages_.input_layouts());
+  storages_.proxies().clear();
   out.notes.reset();
   return out;
 }

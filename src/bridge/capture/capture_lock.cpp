@@ -47,7 +47,7 @@ Table& table() {
 
 }  // namespace
 
-bool CaptureTurn::take() {
+bool CaptureLock::take() {
   Table& t = table();
   const std::lock_guard lock(t.mutex);
   if (mine_ || !t.is_free() || t.is_changed()) return mine_;
@@ -55,7 +55,7 @@ bool CaptureTurn::take() {
   return mine_ = true;
 }
 
-bool CaptureTurn::wait(std::chrono::milliseconds patience) {
+bool CaptureLock::wait(std::chrono::milliseconds patience) {
   Table& t = table();
   std::unique_lock lock(t.mutex);
   if (mine_) return true;
@@ -71,7 +71,7 @@ bool CaptureTurn::wait(std::chrono::milliseconds patience) {
   return mine_ = true;
 }
 
-void CaptureTurn::give() {
+void CaptureLock::give() {
   if (!mine_) return;
   Table& t = table();
   const std::lock_guard lock(t.mutex);
@@ -80,7 +80,7 @@ void CaptureTurn::give() {
   t.given.notify_all();
 }
 
-bool ChangeTurn::take() {
+bool ChangeLock::take() {
   Table& t = table();
   const std::lock_guard lock(t.mutex);
   if (mine_ || !t.may_change()) return mine_;
@@ -88,7 +88,7 @@ bool ChangeTurn::take() {
   return mine_ = true;
 }
 
-void ChangeTurn::wait(std::chrono::milliseconds patience) {
+void ChangeLock::wait(std::chrono::milliseconds patience) {
   Table& t = table();
   std::unique_lock lock(t.mutex);
   if (mine_) return;
@@ -97,7 +97,7 @@ void ChangeTurn::wait(std::chrono::milliseconds patience) {
   mine_ = true;
 }
 
-void ChangeTurn::give() {
+void ChangeLock::give() {
   if (!mine_) return;
   Table& t = table();
   const std::lock_guard lock(t.mutex);

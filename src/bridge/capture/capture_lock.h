@@ -6,17 +6,17 @@
 
 namespace cresset::bridge {
 
-class CaptureTurn {
+class CaptureLock {
  public:
-  CaptureTurn() = default;
-  ~CaptureTurn() { give(); }
-  CaptureTurn(const CaptureTurn&) = delete;
-  CaptureTurn& operator=(const CaptureTurn&) = delete;
+  CaptureLock() = default;
+  ~CaptureLock() { give(); }
+  CaptureLock(const CaptureLock&) = delete;
+  CaptureLock& operator=(const CaptureLock&) = delete;
 
   // Returns true when this thread holds the lock, until it is released as often as it was taken. Never waits.
   bool take();
   // As take(), but waits for the holder. The holder runs the user's code and may itself wait for this thread, so
-  // patience ends. After one timeout no thread waits for this capture any more. Calls which change state (ChangeTurn)
+  // patience ends. After one timeout no thread waits for this capture any more. Calls which change state (ChangeLock)
   // are waited for with the same patience and then ignored. Must not hold the GIL.
   bool wait(std::chrono::milliseconds patience = std::chrono::seconds(2));
   void give();  // idempotent
@@ -27,12 +27,12 @@ class CaptureTurn {
 
 // Lock of a call which changes state read by captures. It excludes captures in both directions: a program contains the
 // state which its capture has read, and no capture begins during a change.
-class ChangeTurn {
+class ChangeLock {
  public:
-  ChangeTurn() = default;
-  ~ChangeTurn() { give(); }
-  ChangeTurn(const ChangeTurn&) = delete;
-  ChangeTurn& operator=(const ChangeTurn&) = delete;
+  ChangeLock() = default;
+  ~ChangeLock() { give(); }
+  ChangeLock(const ChangeLock&) = delete;
+  ChangeLock& operator=(const ChangeLock&) = delete;
 
   // Returns false while a thread captures or waits to capture. Never waits.
   bool take();

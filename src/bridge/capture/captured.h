@@ -70,6 +70,10 @@ struct OutputSpec {
   bool hidden_alias = false;    // shares memory with a caller's tensor, with a history of its own: no later call has it
   bool leaf = false;            // requires gradients and is a leaf which the call made
 
+  // The first result with which it shares a version counter other than its base's (`y.data` beside `y`).
+  static constexpr uint32_t kOfBase = UINT32_MAX;
+  uint32_t versions = kOfBase;
+
   // The extents of `within`, then the extent of the view itself.
   std::vector<Extent> extents() const;
   at::Tensor marked(at::Tensor view) const;  // applies the conjugate and negative bits
@@ -86,7 +90,7 @@ struct DataDependentCall;
 
 // A subgraph: a branch, or the condition or body of a loop. Its nodes are not in the graph's order. They may use any
 // value which existed before.
-struct GraphPart {
+struct Subgraph {
   std::vector<graph::NodeId> order;
   std::vector<DataDependentCall> calls;  // positions count in `order`
   std::vector<graph::ValueId> outputs;
@@ -103,7 +107,7 @@ struct DataDependentCall {
   std::vector<graph::Arg> args;   // control flow: operands, then all outer values which the subgraphs use
   size_t position;                // number of nodes of Graph::order before the call
   std::vector<uint32_t> made;     // positions of the inputs which hold its results
-  std::vector<GraphPart> parts;   // cond: if true, if false; while_loop: condition, body
+  std::vector<Subgraph> parts;    // cond: if true, if false; while_loop: condition, body
   std::vector<uint32_t> carried;  // while_loop: graph inputs which hold the carried tensors of an iteration
 };
 
@@ -118,7 +122,7 @@ struct Backward {
   struct Group {  // leaves reachable from the same roots; both as positions in the lists below
     std::vector<uint32_t> roots, leaves;
   };
-  struct Passed {  // an intermediate output: a root from which other roots were computed
+  struct Intermediate {  // an intermediate output: a root from which other roots were computed
     uint32_t root;
     std::vector<uint32_t> from;  // the roots computed from it
     graph::ValueId gradient;     // its whole incoming gradient, a value of the subgraph
@@ -135,14 +139,14 @@ struct Backward {
     graph::ValueId live, value;
     bool unseen;  // graph::Mutation::unseen
   };
-  GraphPart part;
+  Subgraph part;
   std::vector<Write> writes;
   std::vector<Place> roots;              // results, then the caller's tensors which the call writes
   std::vector<graph::ValueId> tangents;  // gradients of the roots: graph inputs with their types
   std::vector<Place> leaves;
   std::vector<Group> groups;          // empty: every root leads to every leaf
   std::vector<OutputSpec> gradients;  // of the leaves: outputs of the subgraph; Input: a graph input (a tangent)
-  std::vector<Passed> passed;
+  std::vector<Intermediate> intermediates;
   std::vector<Holder> holders;
   bool linear = false;     // linear in the tangents: no user-defined functions take part
   bool reentrant = false;  // contains a reentrant checkpoint, which fills `.grad` and returns no gradients
@@ -172,12 +176,13 @@ struct Captured {
   std::vector<OutputSpec> outputs;
   std::vector<DataRead> data_reads;
   std::vector<FloatGuard> float_guards;
-  std::vector<ComputedNumber> computed;  // definitions of derived integers
+  std::vector<DerivedInteger> computed;  // definitions of derived integers
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
-  struct Written {  // number of writes to a caller's tensor: each write counts for its version
+  // Steps of the version counter of a caller's tensor, beside the step of the program's own write.
+  struct Written {
     bool is_constant;
-    uint32_t position, writes;
+    uint32_t position, steps;
   };
   std::vector<Written> written;
   std::shared_ptr<const Backward> backward;  // null: no result requires gradients

@@ -14,9 +14,9 @@ static constexpr c10::DispatchKeySet kOfTransforms({c10::DispatchKey::FuncTorchB
                                                     c10::DispatchKey::FuncTorchGradWrapper,
                                                     c10::DispatchKey::Functionalize});
 
-std::optional<int64_t> ValuesNow::integer(sym::ExprId e) const { return graph_.env().hint(e); }
+std::optional<int64_t> ConcreteEval::integer(sym::ExprId e) const { return graph_.env().hint(e); }
 
-std::optional<std::vector<graph::ValueId>> ValuesNow::elements_in(sym::ExprId e) const {
+std::optional<std::vector<graph::ValueId>> ConcreteEval::elements_in(sym::ExprId e) const {
   std::vector<graph::ValueId> read;
   if (integer(e)) return read;
   std::vector<sym::VarId> vars;
@@ -30,7 +30,7 @@ std::optional<std::vector<graph::ValueId>> ValuesNow::elements_in(sym::ExprId e)
   return read;
 }
 
-std::optional<int64_t> ValuesNow::number(sym::ExprId e) {
+std::optional<int64_t> ConcreteEval::number(sym::ExprId e) {
   if (const std::optional<int64_t> known = integer(e)) return known;
   return sym::eval(graph_.pool(), e, [&](sym::VarId var) -> std::optional<int64_t> {
     const std::optional<Element> element = element_(var);
@@ -39,13 +39,13 @@ std::optional<int64_t> ValuesNow::number(sym::ExprId e) {
   });
 }
 
-int64_t ValuesNow::elements(graph::ValueId value) const {
+int64_t ConcreteEval::elements(graph::ValueId value) const {
   int64_t count = 1;
   for (const sym::ExprId e : graph_.type(value).sizes) count *= integer(e).value_or(1);
   return count;
 }
 
-bool ValuesNow::is_known(graph::ValueId id) const {
+bool ConcreteEval::is_known(graph::ValueId id) const {
   const graph::Value& value = graph_.value(id);
   if (value.kind == graph::Value::Kind::Result) return made_.contains(id.index);
   if (value.kind == graph::Value::Kind::Input && value.result >= inputs_.size()) return false;
@@ -54,17 +54,17 @@ bool ValuesNow::is_known(graph::ValueId id) const {
          !real.key_set().has_any(kOfTransforms);
 }
 
-at::Tensor ValuesNow::known(graph::ValueId id) const {
+at::Tensor ConcreteEval::known(graph::ValueId id) const {
   const graph::Value& value = graph_.value(id);
   if (value.kind == graph::Value::Kind::Result) return made_.at(id.index);
   const at::Tensor& real =
       value.kind == graph::Value::Kind::Constant ? constants_[value.result] : inputs_[value.result];
-  const at::Tensor alias = Guest::alias_of(real);
+  const at::Tensor alias = InputProxy::alias_of(real);
   return alias.defined() ? alias : real;
 }
 
 // Adds the values from which the numbers among an operator's arguments are read; false where a number is unavailable.
-bool ValuesNow::add_numbers(const std::vector<graph::Arg>& args, std::vector<graph::ValueId>& values) const {
+bool ConcreteEval::add_numbers(const std::vector<graph::Arg>& args, std::vector<graph::ValueId>& values) const {
   const auto add = [&](sym::ExprId e) {
     const std::optional<std::vector<graph::ValueId>> read = elements_in(e);
     if (read) values.insert(values.end(), read->begin(), read->end());
@@ -77,7 +77,7 @@ bool ValuesNow::add_numbers(const std::vector<graph::Arg>& args, std::vector<gra
   });
 }
 
-std::optional<std::vector<graph::NodeId>> ValuesNow::needed(std::vector<graph::ValueId> values) const {
+std::optional<std::vector<graph::NodeId>> ConcreteEval::needed(std::vector<graph::ValueId> values) const {
   std::unordered_set<uint32_t> seen;
   std::vector<graph::NodeId> nodes;
   while (!values.empty()) {
@@ -101,7 +101,7 @@ std::optional<std::vector<graph::NodeId>> ValuesNow::needed(std::vector<graph::V
   return nodes;
 }
 
-std::optional<int64_t> ValuesNow::work(const std::vector<graph::ValueId>& values) {
+std::optional<int64_t> ConcreteEval::work(const std::vector<graph::ValueId>& values) {
   const std::optional<std::vector<graph::NodeId>> nodes = needed(values);
   if (!nodes) return std::nullopt;
   int64_t total = 0;
@@ -119,7 +119,7 @@ std::optional<int64_t> ValuesNow::work(const std::vector<graph::ValueId>& values
   return total;
 }
 
-at::Tensor ValuesNow::of(graph::ValueId value) {
+at::Tensor ConcreteEval::of(graph::ValueId value) {
   const std::vector<graph::NodeId> nodes = needed({value}).value();
   for (const graph::NodeId id : nodes) {
     const graph::Node& node = graph_.node(id);
@@ -130,7 +130,7 @@ at::Tensor ValuesNow::of(graph::ValueId value) {
   return known(value);
 }
 
-void ValuesNow::forget_large() {
+void ConcreteEval::forget_large() {
   constexpr int64_t kKept = 4096;  // elements
   std::erase_if(made_, [&](const auto& entry) { return !entry.second.defined() || entry.second.numel() > kKept; });
 }

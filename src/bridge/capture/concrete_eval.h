@@ -13,7 +13,7 @@
 
 namespace cresset::bridge {
 
-class ValuesNow {
+class ConcreteEval {
  public:
   struct Element {
     graph::ValueId of;
@@ -23,8 +23,8 @@ class ValuesNow {
   using ElementOf = std::function<std::optional<Element>(sym::VarId)>;
 
   // Takes a capture's graph and tensors, which outlive this object.
-  ValuesNow(const graph::Graph& graph, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& constants,
-            ElementOf element)
+  ConcreteEval(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
+               const std::vector<at::Tensor>& constants, ElementOf element)
       : graph_(graph), inputs_(inputs), constants_(constants), element_(std::move(element)) {}
 
   // The cost of computing the values, counted in elements which unevaluated operators read and write. nullopt: the

@@ -223,7 +223,7 @@ bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>
   return true;
 }
 
-std::optional<int64_t> RaisedByData::work(const DataCheck& check, const std::vector<Arg>& args) {
+std::optional<int64_t> DataDependentErrors::work(const DataCheck& check, const std::vector<Arg>& args) {
   std::vector<ValueId> asked;
   int64_t itself = 0;
   const auto ask = [&](size_t i) {
@@ -273,7 +273,7 @@ std::optional<int64_t> RaisedByData::work(const DataCheck& check, const std::vec
   return *before + itself;
 }
 
-bool RaisedByData::raises(const DataCheck& check, graph::OpId op, const std::vector<Arg>& args) {
+bool DataDependentErrors::raises(const DataCheck& check, graph::OpId op, const std::vector<Arg>& args) {
   bool found = false;
   try {
     found = asks(check, op, args);
@@ -284,7 +284,7 @@ bool RaisedByData::raises(const DataCheck& check, graph::OpId op, const std::vec
   return found;
 }
 
-bool RaisedByData::asks(const DataCheck& check, graph::OpId op, const std::vector<Arg>& args) {
+bool DataDependentErrors::asks(const DataCheck& check, graph::OpId op, const std::vector<Arg>& args) {
   const auto type = [&](size_t i) -> const graph::TensorType& { return graph_.type(std::get<ValueId>(args.at(i))); };
   const auto size_along = [&]() -> std::optional<sym::ExprId> {  // of the first argument, along the second
     const auto& sizes = type(0).sizes;
@@ -325,7 +325,7 @@ bool RaisedByData::asks(const DataCheck& check, graph::OpId op, const std::vecto
   return false;
 }
 
-bool RaisedByData::raises_itself(graph::OpId op, const std::vector<Arg>& args) {
+bool DataDependentErrors::raises_itself(graph::OpId op, const std::vector<Arg>& args) {
   std::optional<SavedGenerator> before;
   if (is_random(op)) before.emplace();
   bool raised = false;
@@ -342,7 +342,7 @@ bool RaisedByData::raises_itself(graph::OpId op, const std::vector<Arg>& args) {
   return raised;
 }
 
-bool RaisedByData::any_list_outside(ValueId self, const std::vector<OptionalValue>& indices) {
+bool DataDependentErrors::any_list_outside(ValueId self, const std::vector<OptionalValue>& indices) {
   const auto& sizes = graph_.type(self).sizes;
   size_t d = 0;
   for (const OptionalValue& v : indices) {
@@ -354,12 +354,13 @@ bool RaisedByData::any_list_outside(ValueId self, const std::vector<OptionalValu
   return false;
 }
 
-bool RaisedByData::any_outside(ValueId indices, sym::ExprId size, bool from_the_end) {
+bool DataDependentErrors::any_outside(ValueId indices, sym::ExprId size, bool from_the_end) {
   const std::optional<int64_t> n = now_.integer(size);
   return n && any_outside(indices, *n, from_the_end);
 }
 
-bool RaisedByData::any_outside(ValueId indices, int64_t size, bool from_the_end, std::optional<int64_t> ignored) {
+bool DataDependentErrors::any_outside(ValueId indices, int64_t size, bool from_the_end,
+                                      std::optional<int64_t> ignored) {
   at::Tensor values = now_.of(indices);
   if (!at::isIntegralType(values.scalar_type(), false) || values.numel() == 0) return false;
   for (int64_t d = 0; d < values.dim(); ++d)  // a single copy of repeated elements
@@ -371,7 +372,7 @@ bool RaisedByData::any_outside(ValueId indices, int64_t size, bool from_the_end,
                      [&](int64_t i) { return (i < least || i >= size) && i != ignored; });
 }
 
-bool RaisedByData::divides_by_zero(const std::vector<Arg>& args) {
+bool DataDependentErrors::divides_by_zero(const std::vector<Arg>& args) {
   const auto* self = std::get_if<ValueId>(&args[0]);
   if (self != nullptr && now_.elements(*self) == 0) return false;
   if (const auto* number = std::get_if<sym::ExprId>(&args[1])) return now_.integer(*number) == 0;

@@ -28,10 +28,10 @@ struct IndexBound {
 std::vector<IndexBound> index_bounds(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
 
 // Examines the data of the captured call.
-class RaisedByData {
+class DataDependentErrors {
  public:
-  RaisedByData(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
-               const std::vector<at::Tensor>& constants, ValuesNow::ElementOf element)
+  DataDependentErrors(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
+                      const std::vector<at::Tensor>& constants, ConcreteEval::ElementOf element)
       : graph_(graph), now_(graph, inputs, constants, std::move(element)) {}
 
   // Whether the operator, or an operator before it, raises. caught: whether the program may catch the error; if so, any
@@ -57,7 +57,7 @@ class RaisedByData {
 
   static constexpr int64_t kWork = int64_t{1} << 24;  // elements: some ten milliseconds per capture
   const graph::Graph& graph_;
-  ValuesNow now_;
+  ConcreteEval now_;
   int64_t left_ = kWork;
 };
 

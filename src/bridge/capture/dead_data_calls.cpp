@@ -48,15 +48,15 @@ class Needs {
       if (wanted_calls_[i] || std::find(made.begin(), made.end(), position) == made.end()) continue;
       wanted_calls_[i] = true;
       want(calls_[i].args);
-      for (const GraphPart& part : calls_[i].parts) want(part);
+      for (const Subgraph& part : calls_[i].parts) want(part);
     }
   }
-  void want(const GraphPart& part) {
+  void want(const Subgraph& part) {
     for (const graph::NodeId id : part.order)
       for (const ValueId v : graph_.node(id).results) want(v);
     for (const DataDependentCall& call : part.calls) {
       want(call.args);
-      for (const GraphPart& inner : call.parts) want(inner);
+      for (const Subgraph& inner : call.parts) want(inner);
     }
   }
   void want(const std::vector<graph::Arg>& args) {
@@ -100,7 +100,7 @@ void keep_wanted(const Needs& needs, const std::vector<size_t>& stay_before, std
 
 }  // namespace
 
-void drop_unused(graph::Graph& graph, GraphPart& part, const std::vector<SymbolBinding>& symbols,
+void drop_unused(graph::Graph& graph, Subgraph& part, const std::vector<SymbolBinding>& symbols,
                  const std::vector<sym::ExprId>& kept) {
   Needs needs(graph, part.calls, symbols);
   for (const sym::ExprId e : kept) needs.want(e);

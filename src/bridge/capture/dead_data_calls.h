@@ -13,7 +13,7 @@ void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& call
                        const std::vector<SymbolBinding>& symbols, size_t real_inputs, std::vector<sym::ExprId> kept);
 
 // The same for a subgraph: removes nodes and calls which its outputs and `kept` do not need.
-void drop_unused(graph::Graph& graph, GraphPart& part, const std::vector<SymbolBinding>& symbols,
+void drop_unused(graph::Graph& graph, Subgraph& part, const std::vector<SymbolBinding>& symbols,
                  const std::vector<sym::ExprId>& kept);
 
 }  // namespace cresset::bridge

@@ -201,67 +201,98 @@ bool numbers_fit(const graph::Graph& graph, graph::OpId op, const std::vector<Ar
   return true;
 }
 
-DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
-                      const std::vector<graph::Arg>& args) {
-  const std::string_view name = graph::op_name(op);
-  std::optional<DType> first, floats;
+namespace {
+
+// What decides whether an operator is tried, and the key of the answer.
+class TrialQuestion {
+ public:
+  TrialQuestion(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args)
+      : key(graph::op_name(op)), graph_(graph), args_(args) {
+    key += static_cast<char>('A' + static_cast<int>(c10::get_default_dtype_as_scalartype()));
+    add_values();
+    for (const graph::Arg& arg : args) add(arg);
+  }
+
+  // A factory without tensor arguments is tried only for an unusual dtype.
+  bool may_be_tried() const { return (first || unusual_) && on_cpu_ && known_ && elements_ <= kMost; }
+
+  std::string key;
+  std::optional<DType> first;  // of the tensor arguments
+
+ private:
+  static constexpr int64_t kMost = 1 << 16;
+
+  void add_values() {
+    graph::Graph::for_each_value(args_, [&](const ValueId& v) {
+      const graph::TensorType& type = graph_.type(v);
+      first = first.value_or(type.dtype);
+      key += static_cast<char>('A' + static_cast<int>(type.dtype));
+      if (type.sizes.empty()) key += graph_.value(v).kind == graph::Value::Kind::Constant ? '#' : '0';  // for promotion
+      on_cpu_ = on_cpu_ && type.device.kind == graph::DeviceKind::Cpu;
+      int64_t count = 1;
+      for (const auto* list : {&type.sizes, &type.strides})
+        for (const sym::ExprId e : *list) known_ = known_ && graph_.env().hint(e).has_value();
+      for (const sym::ExprId e : type.sizes) count *= graph_.env().hint_or(e, 1);
+      elements_ += count;
+    });
+  }
+
+  void add(const graph::Arg& arg) {
+    key += static_cast<char>('!' + arg.index());  // a float, or an int
+    if (const auto* dtype = std::get_if<DType>(&arg)) {
+      key += static_cast<char>('a' + static_cast<int>(*dtype));
+      unusual_ = unusual_ || !(is_plain_float(*dtype) || *dtype == DType::I64);
+    }
+    if (const auto* flag = std::get_if<bool>(&arg)) key += *flag ? 'T' : 'F';  // out_int32
+    if (const auto* text = std::get_if<std::string>(&arg)) key += *text + '\n';
+    if (const auto* device = std::get_if<graph::Device>(&arg))
+      on_cpu_ = on_cpu_ && device->kind == graph::DeviceKind::Cpu;
+    if (first) return;
+    if (const auto* number = std::get_if<sym::ExprId>(&arg)) count(*number, 1);
+    if (const auto* sizes = std::get_if<std::vector<sym::ExprId>>(&arg))
+      for (int64_t n = 1; const sym::ExprId e : *sizes) n = std::clamp<int64_t>(count(e, n), 1, kMost + 1);
+  }
+
+  int64_t count(sym::ExprId e, int64_t times) {
+    known_ = known_ && graph_.env().hint(e).has_value();
+    elements_ = std::max(elements_, times * std::abs(graph_.env().hint_or(e, 0)));
+    return elements_;
+  }
+
+  const graph::Graph& graph_;
+  const std::vector<graph::Arg>& args_;
+  bool on_cpu_ = true, known_ = true, unusual_ = false;
+  int64_t elements_ = 0;
+};
+
+// Whether all tensors have the same plain floating-point dtype.
+bool is_of_plain_floats(const graph::Graph& graph, const std::vector<graph::Arg>& args) {
+  std::optional<DType> floats;
   bool mixed = false;
   graph::Graph::for_each_value(args, [&](const ValueId& v) {
     const graph::TensorType& type = graph.type(v);
-    first = first.value_or(type.dtype);
     if (type.sizes.empty() && graph.value(v).kind == graph::Value::Kind::Constant) return;  // most likely a number
     mixed = mixed || is_integral(type.dtype) || (floats && *floats != type.dtype);
     if (is_integral(type.dtype)) return;
     floats = floats.value_or(type.dtype);
   });
-  const bool ordinary = floats && is_plain_float(*floats) && !mixed;
-  if (ordinary && !is_for_integers(name)) return {};
+  return floats && is_plain_float(*floats) && !mixed;
+}
+
+}  // namespace
+
+DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
+                      const std::vector<graph::Arg>& args) {
+  const std::string_view name = graph::op_name(op);
+  if (is_of_plain_floats(graph, args) && !is_for_integers(name)) return {};
   if (!name.starts_with("aten::")) return {};
-  std::string key(name);
-  key += static_cast<char>('A' + static_cast<int>(c10::get_default_dtype_as_scalartype()));
-  bool on_cpu = true, known = true;
-  int64_t elements = 0;
-  graph::Graph::for_each_value(args, [&](const ValueId& v) {
-    const graph::TensorType& type = graph.type(v);
-    key += static_cast<char>('A' + static_cast<int>(type.dtype));
-    if (type.sizes.empty()) key += graph.value(v).kind == graph::Value::Kind::Constant ? '#' : '0';  // for promotion
-    on_cpu = on_cpu && type.device.kind == graph::DeviceKind::Cpu;
-    int64_t count = 1;
-    for (const auto* list : {&type.sizes, &type.strides})
-      for (const sym::ExprId e : *list) known = known && graph.env().hint(e).has_value();
-    for (const sym::ExprId e : type.sizes) count *= graph.env().hint_or(e, 1);
-    elements += count;
-  });
-  constexpr int64_t kMost = 1 << 16;
-  // A factory without tensor arguments is tried only for an unusual dtype.
-  bool unusual = false;
-  const auto count = [&](sym::ExprId e, int64_t times) {
-    known = known && graph.env().hint(e).has_value();
-    elements = std::max(elements, times * std::abs(graph.env().hint_or(e, 0)));
-    return elements;
-  };
-  for (const graph::Arg& arg : args) {
-    key += static_cast<char>('!' + arg.index());  // a float, or an int
-    if (const auto* dtype = std::get_if<DType>(&arg)) {
-      key += static_cast<char>('a' + static_cast<int>(*dtype));
-      unusual = unusual || !(is_plain_float(*dtype) || *dtype == DType::I64);
-    }
-    if (const auto* flag = std::get_if<bool>(&arg)) key += *flag ? 'T' : 'F';  // out_int32
-    if (const auto* text = std::get_if<std::string>(&arg)) key += *text + '\n';
-    if (const auto* device = std::get_if<graph::Device>(&arg))
-      on_cpu = on_cpu && device->kind == graph::DeviceKind::Cpu;
-    if (first) continue;
-    if (const auto* number = std::get_if<sym::ExprId>(&arg)) count(*number, 1);
-    if (const auto* sizes = std::get_if<std::vector<sym::ExprId>>(&arg))
-      for (int64_t n = 1; const sym::ExprId e : *sizes) n = std::clamp<int64_t>(count(e, n), 1, kMost + 1);
-  }
-  if (!first && !unusual) return {};
-  if (!on_cpu || !known || elements > kMost) return {};
+  TrialQuestion question(graph, op, args);
+  if (!question.may_be_tried()) return {};
   static std::mutex mutex;
   static auto* const tried = new std::unordered_map<std::string, DtypeTrial>;
   {
     const std::lock_guard lock(mutex);
-    if (const auto found = tried->find(key); found != tried->end()) return found->second;
+    if (const auto found = tried->find(question.key); found != tried->end()) return found->second;
   }
   graph::Node node;  // in no graph
   node.op = op;
@@ -269,10 +300,10 @@ DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& 
   std::optional<SavedGenerator> before;
   if (is_random(op)) before.emplace();
   const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);  // as in programs
-  DtypeTrial trial = tried_on(Zeros(graph, constants), graph, node, first);
+  DtypeTrial trial = tried_on(Zeros(graph, constants), graph, node, question.first);
   if (before) before->restore();
   const std::lock_guard lock(mutex);
-  return tried->emplace(std::move(key), std::move(trial)).first->second;
+  return tried->emplace(std::move(question.key), std::move(trial)).first->second;
 }
 
 }  // namespace cresset::bridge

@@ -71,8 +71,8 @@ void run_natively(const c10::OperatorHandle& handle, Capture& capture, Stack& st
   for (size_t i = first; i < stack.size(); ++i) stack[i] = plain(stack[i]);
   change_tensors(stack, first, [&](at::Tensor& t) {
     TORCH_CHECK(TraceTensor::from(t) == nullptr, "cresset: a tensor whose computation failed is used");
-    if (!t.unsafeGetTensorImpl()->is_wrapped_number() || !capture.symbolic_number) return false;
-    const std::optional<at::Scalar> number = capture.symbolic_number(t);
+    if (!t.unsafeGetTensorImpl()->is_wrapped_number()) return false;
+    const std::optional<at::Scalar> number = capture.client().symbolic_number(t);
     if (!number) return false;
     const Capture::StepAside aside;
     t = at::native::wrapped_scalar_tensor(plain_number(*number));
@@ -100,7 +100,7 @@ void run_beside_capture(const c10::OperatorHandle& handle, Stack& stack) {
   std::vector<std::pair<at::Tensor, at::Tensor>> replaced;  // alias, input proxy
   bool left_over = false;  // a proxy released since the dispatch is an ordinary tensor again
   change_tensors(stack, stack.size() - count, [&](at::Tensor& t) {
-    at::Tensor alias = Guest::alias_of(t);
+    at::Tensor alias = InputProxy::alias_of(t);
     if (!alias.defined()) return left_over = left_over || t.key_set().has(kTraceKey), false;
     replaced.emplace_back(alias, t);
     t = alias;
@@ -111,8 +111,8 @@ void run_beside_capture(const c10::OperatorHandle& handle, Stack& stack) {
               handle.operator_name());
   handle.callBoxed(stack);
   change_tensors(stack, stack.size() - handle.schema().returns().size(), [&](at::Tensor& t) {
-    for (const auto& [alias, guest] : replaced)
-      if (t.is_same(alias)) return t = guest, true;
+    for (const auto& [alias, input_proxy] : replaced)
+      if (t.is_same(alias)) return t = input_proxy, true;
     return false;
   });
 }

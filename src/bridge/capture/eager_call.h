@@ -15,8 +15,8 @@ void run_natively(const c10::OperatorHandle& handle, Capture& capture, torch::ji
 // it.
 void run_beside_capture(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
 
-// Sets the lookup of the number behind a tensor of a symbolic number (Capture::symbolic_number), for use after the
-// capture.
+// Sets the lookup of the number behind a tensor of a symbolic number (CaptureClient::symbolic_number), for use after
+// the capture.
 void set_symbolic_numbers(std::function<std::optional<at::Scalar>(const at::Tensor&)> of);
 
 }  // namespace cresset::bridge

@@ -69,12 +69,47 @@ torch::jit::Stack call_by_aten(const graph::Node& node, const std::function<at::
   return stack;
 }
 
+// Whether the tensor is a batch, or belongs to a level of torch.func.
+static bool is_wrapper(const at::Tensor& tensor) {
+  using c10::DispatchKey;
+  constexpr c10::DispatchKeySet kWrappers(
+      {DispatchKey::Batched, DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper});
+  return tensor.key_set().has_any(kWrappers);
+}
+
+// A write to a part of a tensor as eager mode does it, through a view: autograd differentiates that for every dtype and
+// every layout. Undefined: the operator is none, or no gradient is wanted.
+static at::Tensor written_part(graph::OpId op, const torch::jit::Stack& given) {
+  static const std::pair<graph::OpId, graph::OpId> kViews[] = {
+      {graph::op_id("aten::slice_scatter"), graph::op_id("aten::slice.Tensor")},
+      {graph::op_id("aten::select_scatter"), graph::op_id("aten::select.int")},
+      {graph::op_id("aten::diagonal_scatter"), graph::op_id("aten::diagonal")},
+      {graph::op_id("aten::as_strided_scatter"), graph::op_id("aten::as_strided")}};
+  const auto found =
+      std::find_if(std::begin(kViews), std::end(kViews), [&](const auto& pair) { return pair.first == op; });
+  if (found == std::end(kViews)) return {};
+  const at::Tensor self = given.at(0).toTensor(), written = given.at(1).toTensor();
+  if ((!self.requires_grad() && !written.requires_grad()) || is_wrapper(self) || is_wrapper(written)) return {};
+  const at::Tensor whole = self.clone(at::MemoryFormat::Preserve);
+  torch::jit::Stack stack{whole};
+  stack.insert(stack.end(), given.begin() + 2, given.end());
+  const c10::OperatorHandle view = *find_operator(found->second);
+  // The clone begins where its storage does.
+  if (const auto offset = storage_offset_argument(view.schema()); offset && stack.at(*offset).isInt())
+    stack[*offset] = stack[*offset].toInt() - self.storage_offset();
+  view.callBoxed(stack);
+  stack.at(0).toTensor().copy_(written);
+  return whole;
+}
+
 std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node& node,
                                     const std::function<at::Tensor(graph::ValueId)>& value, const IntegerOf& integer) {
   const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
   CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
   torch::jit::Stack stack = arguments_of(*handle, node, value, integer);
   std::vector<at::Tensor> results(node.results.size());
+  if (const at::Tensor whole = written_part(node.op, stack); whole.defined())
+    return {fitted(whole, graph.type(node.results[0]), integer)};
   if (attends_to_nothing(node, stack)) {
     for (size_t i = 0; i < results.size(); ++i) {
       const graph::TensorType& type = graph.type(node.results[i]);
@@ -125,14 +160,6 @@ int64_t Interpreter::integer(sym::ExprId e) const {
 
 std::vector<int64_t> Interpreter::integers(const std::vector<sym::ExprId>& es) const {
   return bridge::integers(es, [&](sym::ExprId e) { return integer(e); });
-}
-
-// Whether the tensor is a batch, or belongs to a level of torch.func.
-static bool is_wrapper(const at::Tensor& tensor) {
-  using c10::DispatchKey;
-  constexpr c10::DispatchKeySet kWrappers(
-      {DispatchKey::Batched, DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper});
-  return tensor.key_set().has_any(kWrappers);
 }
 
 at::Tensor write_by_positions(const graph::Graph& graph, const graph::Node& node,
@@ -204,7 +231,7 @@ void Interpreter::run_call(const DataDependentCall& call) {
   }
 }
 
-void Interpreter::run_nodes(const GraphPart& part) {
+void Interpreter::run_nodes(const Subgraph& part) {
   auto call = part.calls.begin();
   for (size_t i = 0; i <= part.order.size(); ++i) {
     for (; call != part.calls.end() && call->position == i; ++call) run_call(*call);
@@ -223,7 +250,7 @@ void Interpreter::run_with_casts(graph::NodeId id) {
   run_node(graph_.node(id));
 }
 
-std::vector<at::Tensor> Interpreter::run_part(const GraphPart& part) {
+std::vector<at::Tensor> Interpreter::run_subgraph(const Subgraph& part) {
   run_nodes(part);
   std::vector<at::Tensor> out;
   for (const graph::ValueId v : part.outputs) out.push_back(value(v));
@@ -234,13 +261,13 @@ void Interpreter::run_control_flow(const DataDependentCall& call) {
   const auto operand = [&](size_t i) { return value(std::get<graph::ValueId>(call.args[i])); };
   std::vector<at::Tensor> results;
   if (is_cond(call)) {
-    results = run_part(call.parts[at::is_nonzero(operand(0)) ? 0 : 1]);
+    results = run_subgraph(call.parts[at::is_nonzero(operand(0)) ? 0 : 1]);
   } else {
     for (size_t i = 0; i < call.carried.size(); ++i) results.push_back(operand(i));
     for (;;) {
       for (size_t i = 0; i < results.size(); ++i) values_[graph_.inputs[call.carried[i]].index] = results[i];
-      if (!at::is_nonzero(run_part(call.parts[0])[0])) break;
-      results = run_part(call.parts[1]);
+      if (!at::is_nonzero(run_subgraph(call.parts[0])[0])) break;
+      results = run_subgraph(call.parts[1]);
     }
   }
   for (size_t i = 0; i < call.made.size(); ++i) values_[graph_.inputs[call.made[i]].index] = results[i];
@@ -343,7 +370,7 @@ std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const s
   for (size_t i = 0; i < tangents.size(); ++i) values_[backward.tangents[i].index] = tangents[i];
   const std::vector<bool> given = which_are_given(tangents, tangents.size());
   if (given.empty()) return gradients(backward, backward.part, {});
-  GraphPart part = backward.part;
+  Subgraph part = backward.part;
   graph::Graph whole = graph_;
   const std::vector<bool> absent = passes::without_tangents(graph_, part.order, part.outputs, backward.tangents, given);
   values_.resize(graph_.value_count());
@@ -355,11 +382,12 @@ std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const s
 std::vector<at::Tensor> Interpreter::arriving(const Backward& backward, const std::vector<at::Tensor>& tangents) {
   gradients(backward, tangents);
   std::vector<at::Tensor> out;
-  for (const Backward::Passed& passed : backward.passed) out.push_back(known(passed.gradient));
+  for (const Backward::Intermediate& intermediates : backward.intermediates)
+    out.push_back(known(intermediates.gradient));
   return out;
 }
 
-std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const GraphPart& part,
+std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const Subgraph& part,
                                                const std::vector<bool>& absent) {
   graph_.outputs = part.outputs;
   const auto written = [&](const Backward::Write& w) { return tensor_at(w.place, inputs_, constants_, {}).detach(); };

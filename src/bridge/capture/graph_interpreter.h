@@ -54,7 +54,7 @@ class Interpreter {
   // data-dependent sizes.
   std::vector<at::Tensor> gradients(const Backward& backward, const std::vector<at::Tensor>& tangents);
   // From now on the backward subgraph follows autocast as on a thread which excludes these autocast keys.
-  void cast_in_part(c10::DispatchKeySet excluded) { excluded_casts_ = excluded; }
+  void cast_in_subgraph(c10::DispatchKeySet excluded) { excluded_casts_ = excluded; }
   // After run(): the gradients arriving at intermediate outputs. No tangent is undefined.
   std::vector<at::Tensor> arriving(const Backward& backward, const std::vector<at::Tensor>& tangents);
 
@@ -66,10 +66,10 @@ class Interpreter {
   void run_call(const DataDependentCall& call);
   void read_elements(const DataDependentCall& call);
   void run_control_flow(const DataDependentCall& call);
-  void run_nodes(const GraphPart& part);
+  void run_nodes(const Subgraph& part);
   void run_with_casts(graph::NodeId id);
-  std::vector<at::Tensor> run_part(const GraphPart& part);
-  std::vector<at::Tensor> gradients(const Backward& backward, const GraphPart& part, const std::vector<bool>& absent);
+  std::vector<at::Tensor> run_subgraph(const Subgraph& part);
+  std::vector<at::Tensor> gradients(const Backward& backward, const Subgraph& part, const std::vector<bool>& absent);
   void write_inputs();
   at::Tensor value(graph::ValueId id) const;
   int64_t integer(sym::ExprId e) const;

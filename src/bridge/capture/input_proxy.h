@@ -18,17 +18,17 @@
 
 namespace cresset::bridge {
 
-class Guest {
+class InputProxy {
  public:
   // Whether this tensor can become an input proxy: a plain strided tensor which is not yet a proxy.
   static bool possible(const at::Tensor& real);
 
   static bool possible_wrapper(const at::Tensor& real);
 
-  Guest(const at::Tensor& real, const at::Tensor& stand_in);
-  Guest(Guest&& other) noexcept = default;
-  Guest& operator=(Guest&& other) noexcept = delete;
-  ~Guest() { release(); }
+  InputProxy(const at::Tensor& real, const at::Tensor& proxy);
+  InputProxy(InputProxy&& other) noexcept = default;
+  InputProxy& operator=(InputProxy&& other) noexcept = delete;
+  ~InputProxy() { release(); }
 
   // Restores the tensor. Idempotent.
   void release();
@@ -37,17 +37,17 @@ class Guest {
   const at::Tensor& alias() const { return alias_; }
   at::Tensor real() const { return at::Tensor(impl_); }  // not for wrappers
   // Valid even after a wrapper has died: the weak reference keeps it.
-  TraceTensor* stand_in() const { return stand_in_; }
+  TraceTensor* proxy() const { return proxy_; }
 
   // The proxy tensor behind `impl` in this thread's capture; nullptr when `impl` is no input proxy of it.
-  static TraceTensor* stand_in_of(const c10::TensorImpl* impl);
+  static TraceTensor* proxy_of(const c10::TensorImpl* impl);
   // The real tensor behind an input proxy of any capture; undefined for other tensors.
   static at::Tensor alias_of(const at::Tensor& tensor);
 
  private:
   c10::intrusive_ptr<c10::TensorImpl> impl_;
   c10::weak_intrusive_ptr<c10::TensorImpl> wrapper_;  // for wrappers, instead of impl_
-  TraceTensor* stand_in_ = nullptr;
+  TraceTensor* proxy_ = nullptr;
   at::Tensor alias_;
 };
 

@@ -56,7 +56,7 @@ template <class T>
 double fitting(double a, double) {
   using Limits = std::numeric_limits<T>;
   const bool fits = a >= static_cast<double>(Limits::min()) && a <= static_cast<double>(Limits::max());
-  return fits && ComputedNumber::is_whole(a) ? a : kUnknown;
+  return fits && DerivedInteger::is_whole(a) ? a : kUnknown;
 }
 
 #define CRESSET_WHOLE(name, text, expression)                                                                    \
@@ -214,7 +214,7 @@ Ref Walk::leaf(const graph::Value& value) const {
   const bool is_input = value.kind == graph::Value::Kind::Input;
   const c10::ArrayRef<at::Tensor> among = is_input ? inputs_ : constants_;
   if (value.result >= among.size()) return nullptr;  // made by data
-  const at::Tensor alias = Guest::alias_of(among[value.result]);
+  const at::Tensor alias = InputProxy::alias_of(among[value.result]);
   const at::Tensor& real = alias.defined() ? alias : among[value.result];
   const std::optional<DType> dtype = from_torch(real.scalar_type());
   if (!dtype || !is_held(*dtype) || !real.is_cpu() || !real.has_storage() || real.numel() != 1) return nullptr;
@@ -279,7 +279,7 @@ Ref Walk::of(ValueId id) {
 
 }  // namespace
 
-FloatExpr::Ref given_number(const graph::Graph& graph, ValueId value, const NumbersOfValues& known,
+FloatExpr::Ref input_scalar(const graph::Graph& graph, ValueId value, const NumbersOfValues& known,
                             c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants) {
   const Ref number = Walk(graph, known, inputs, constants).of(value);
   return number != nullptr && std::isfinite(number->number) ? number : nullptr;

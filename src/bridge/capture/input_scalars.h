@@ -12,7 +12,7 @@ namespace cresset::bridge {
 // it does not, or the number is not finite. known: values which stand for Python floats. inputs, constants: the real
 // tensors, by position. Only tensor operators with a unique IEEE rounding take part, because guards and kernels compute
 // them separately.
-FloatExpr::Ref given_number(const graph::Graph& graph, graph::ValueId value, const NumbersOfValues& known,
+FloatExpr::Ref input_scalar(const graph::Graph& graph, graph::ValueId value, const NumbersOfValues& known,
                             c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants);
 
 // Whether sizes, or tensor contents at the start of the call, determine the number in a tensor of the program.

@@ -24,7 +24,7 @@ struct Assignment {
 class Unmasked {
  public:
   Unmasked(Capture& capture, const Assignment& call) : capture_(capture), call_(call) {
-    const std::optional<ValueId> found = capture.nonzero_of(call.mask);
+    const std::optional<ValueId> found = capture.recorder().nonzero_of(call.mask);
     const std::vector<sym::ExprId>& sizes = graph().type(call.self).sizes;
     under_.assign(sizes.begin(), sizes.begin() + static_cast<long>(call.before));
     // Without an earlier nonzero, no tensor has the size of the selection.
@@ -82,7 +82,7 @@ class Unmasked {
       if (!here) continue;
       if (graph().value(*indices[d]).kind != graph::Value::Kind::Result) return std::nullopt;
       const graph::Node& one = graph().node(graph().value(*indices[d]).node);
-      if (one.op != select || !capture_.is_nonzero_of(std::get<ValueId>(one.args[0]), call_.mask) ||
+      if (one.op != select || !capture_.recorder().is_nonzero_of(std::get<ValueId>(one.args[0]), call_.mask) ||
           !graph().pool().is_const(std::get<sym::ExprId>(one.args[2]), static_cast<int64_t>(d - before)))
         return std::nullopt;
     }
@@ -111,7 +111,7 @@ class Unmasked {
       if (!fits_under_mask(*sizes)) return std::nullopt;
       sizes->clear();
     }
-    return capture_.call(node.op, std::move(args))[0];
+    return capture_.recorder().call(node.op, std::move(args))[0];
   }
 
   std::optional<ValueId> of_expanded(const graph::Node& node) const {
@@ -133,7 +133,7 @@ class Unmasked {
       if (!whole) return std::nullopt;
       *operand = *whole;
     }
-    return capture_.call(node.op, std::move(args))[0];
+    return capture_.recorder().call(node.op, std::move(args))[0];
   }
 
   Capture& capture_;
@@ -218,10 +218,11 @@ std::optional<ValueId> masked_assignment(Capture& capture, graph::OpId op, const
   if (!call) return std::nullopt;
   std::optional<ValueId> chosen = Unmasked(capture, *call).of(call->value);
   if (!chosen || !broadcasts_to(graph, graph.type(*chosen), graph.type(call->self))) return std::nullopt;
-  if (call->accumulate) chosen = capture.call(add, {call->self, *chosen, graph.pool().constant(1)})[0];
+  if (call->accumulate) chosen = capture.recorder().call(add, {call->self, *chosen, graph.pool().constant(1)})[0];
   ValueId mask = call->mask;
-  for (size_t d = 0; d < call->after; ++d) mask = capture.call(unsqueeze, {mask, graph.pool().constant(-1)})[0];
-  return capture.call(where, {mask, *chosen, call->self})[0];
+  for (size_t d = 0; d < call->after; ++d)
+    mask = capture.recorder().call(unsqueeze, {mask, graph.pool().constant(-1)})[0];
+  return capture.recorder().call(where, {mask, *chosen, call->self})[0];
 }
 
 }  // namespace cresset::bridge

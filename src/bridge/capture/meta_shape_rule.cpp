@@ -125,7 +125,7 @@ class MetaCall {
       if (is_number(id))
         return made[id] =
                    // As a wrapped Python number, also beside meta tensors.
-               capture_.constant(capture_.graph().value(id));
+               capture_.recorder().constant(capture_.graph().value(id));
       const graph::TensorType& type = capture_.graph().type(id);
       std::vector<int64_t> sizes, strides;
       for (const ExprId e : type.sizes) sizes.push_back(value(e));
@@ -229,7 +229,7 @@ class MetaCall {
   bool is_number(graph::ValueId id) const {
     const graph::Value& value = capture_.graph().value(id);
     return value.kind == graph::Value::Kind::Constant &&
-           capture_.constant(value).unsafeGetTensorImpl()->is_wrapped_number();
+           capture_.recorder().constant(value).unsafeGetTensorImpl()->is_wrapped_number();
   }
   void add_size(ExprId e) {
     e = capture_.env().simplify(e);
@@ -267,7 +267,7 @@ namespace {
 
 constexpr const char* kOnlyData = "an operator without a native rule on data-dependent sizes";
 
-int64_t pin(Capture& capture, ExprId e) {
+int64_t specialize(Capture& capture, ExprId e) {
   const std::optional<int64_t> value = capture.env().specialize(e, current_reason());
   if (!value) abort_capture(BreakKind::DataDependentSize, kOnlyData);
   return *value;
@@ -287,7 +287,7 @@ class GenericRule {
   uint64_t absent() const { return call_.absent(); }
 
   std::vector<graph::TensorType> run() {
-    if (exact_) return types(called([&](ExprId e) { return pin(capture_, e); }), nullptr);
+    if (exact_) return types(called([&](ExprId e) { return specialize(capture_, e); }), nullptr);
     SizePredictor predictor(capture_.env(), call_.sizes());
     const Tensors base = at_hints(predictor);
     dense_.assign(base.size(), {Layout::Contiguous, Layout::ChannelsLast});
@@ -296,32 +296,32 @@ class GenericRule {
     Observed observed;
     observed.all_moved = predictor.points().empty();  // plain sizes
     for (const SizePredictor::Point& point : predictor.points()) observe(predictor, point, here, observed);
-    if (observed.other_count) return run_pinning(deciding_the_count(predictor, base.size()));
+    if (observed.other_count) return run_specializing(deciding_the_count(predictor, base.size()));
     if (!observed.all_moved && found_equal(predictor, observed.taken)) return run_again();
     for (const SizePredictor::Point& point : predictor.closer_points()) {
       if (observed.all_moved) break;
       observe(predictor, point, here, observed);
     }
-    if (observed.other_count) return run_pinning(deciding_the_count(predictor, base.size()));
+    if (observed.other_count) return run_specializing(deciding_the_count(predictor, base.size()));
     for (size_t i = 0; i < observed.taken.size(); ++i)
       predictor.observe(observed.taken[i], numbers(observed.results[i]));
     // Specializes sizes such as a weight's: the operator accepts no other values of them, so nothing can be observed.
     if (const std::vector<sym::VarId> needed = predictor.never_moved(); !observed.all_moved && !needed.empty()) {
       std::vector<ExprId> symbols;
       for (const sym::VarId var : needed) symbols.push_back(capture_.env().pool().var(var));
-      return run_pinning(symbols);
+      return run_specializing(symbols);
     }
     if (const std::vector<ExprId> still = predictor.still(); observed.all_moved && !still.empty())
-      return run_pinning(still);
+      return run_specializing(still);
     if (!observed.all_moved || !predictor.fit(numbers(here))) {
-      for (const ExprId e : call_.sizes()) pin(capture_, e);
+      for (const ExprId e : call_.sizes()) specialize(capture_, e);
       return types(base, nullptr);
     }
     return types(base, &predictor);
   }
 
-  std::vector<graph::TensorType> run_pinning(const std::vector<ExprId>& sizes) {
-    for (const ExprId e : sizes) pin(capture_, e);
+  std::vector<graph::TensorType> run_specializing(const std::vector<ExprId>& sizes) {
+    for (const ExprId e : sizes) specialize(capture_, e);
     return run_again();
   }
   std::vector<graph::TensorType> run_again() {  // after new knowledge about the sizes

@@ -14,7 +14,7 @@
 
 namespace cresset::bridge {
 
-void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
+void StorageTable::note_copy(const TraceTensor& source, const TraceTensor& copy) {
   const ViewOrCopy* choice = ViewOrCopy::current();
   if (choice == nullptr) return;
   if (choice->choice({}).format == c10::MemoryFormat::Preserve) {  // made in the format that the source suggests
@@ -38,76 +38,74 @@ void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
                              source.is_conj(), source.is_neg(), choice->answers()});
 }
 
-bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
+bool StorageTable::is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
   const TraceTensor* trace = TraceTensor::from(self);
   if (trace == nullptr || trace->chain() != nullptr || result.is_same(self)) return false;
   const Storage& storage = storages_[trace->storage_id().index];
   if (storage.home != OutputSpec::Kind::Input || result.scalar_type() != self.scalar_type()) return false;
-  const at::Tensor& real = real_inputs_[storage.position];
+  const at::Tensor& real = recorder_.inputs()[storage.position];
   const ViewChoice made = choice.choice({});
   if (!gives_source(made, real.sizes(), real.strides())) return false;
   const auto why = [] { return current_reason(); };
   if (!made.as_suggested)
-    return geometry::decide_format(env(), trace->type().sizes, trace->type().strides, made.format, why);
-  for (const auto& [condition, answer] : choice.answers()) env().evaluate(condition, why);
+    return geometry::decide_format(recorder_.env(), trace->type().sizes, trace->type().strides, made.format, why);
+  for (const auto& [condition, answer] : choice.answers()) recorder_.env().evaluate(condition, why);
   return true;
 }
 
 // A computed tensor may depend on the strides of any argument, so all arguments are guarded.
-void Capture::hold_strides(const TraceTensor& tensor) {
+void StorageTable::hold_strides(const TraceTensor& tensor) {
   const Storage& storage = storages_[tensor.storage_id().index];
   if (storage.home == OutputSpec::Kind::Constant) return;
   const bool is_argument = storage.home == OutputSpec::Kind::Input;
-  for (size_t i = 0; i < real_inputs_.size(); ++i) {
+  for (size_t i = 0; i < recorder_.inputs().size(); ++i) {
     if (is_argument && storage.position != i) continue;
-    const graph::TensorType& type = graph_->type(graph_->inputs[i]);
+    const graph::TensorType& type = recorder_.graph().type(recorder_.graph().inputs[i]);
     for (size_t d = 0; d < type.rank(); ++d)
-      if (env().hint(type.strides[d]) != real_inputs_[i].stride(static_cast<int64_t>(d)))
+      if (recorder_.env().hint(type.strides[d]) != recorder_.inputs()[i].stride(static_cast<int64_t>(d)))
         abort_capture(BreakKind::UnsupportedLayout, "a memory format that dimensions of one element decide");
     input_layouts_[i].exact = true;
   }
 }
 
-const PossibleView* Capture::possible_view(uint32_t storage) const {
+const PossibleView* StorageTable::possible_view(uint32_t storage) const {
   const auto found = std::find_if(possible_views_.begin(), possible_views_.end(),
                                   [&](const PossibleView& known) { return known.copy == storage; });
   return found == possible_views_.end() ? nullptr : &*found;
 }
 
-bool Capture::lays_out(const TraceTensor& tensor) const {
+bool StorageTable::lays_out(const TraceTensor& tensor) const {
   const uint32_t index = tensor.storage_id().index;
   if (is_callers(tensor) || possible_view(index) != nullptr) return false;
   // At dimensions of one element, stride formulas of other orders differ from eager mode's (visible_strides.h).
-  if (tensor.type().strides != graph::contiguous_strides(graph_->pool(), tensor.type().sizes)) return false;
-  const graph::Value& value = graph_->value(storages_[index].value);
+  if (tensor.type().strides != graph::contiguous_strides(recorder_.graph().pool(), tensor.type().sizes)) return false;
+  const graph::Value& value = recorder_.graph().value(storages_[index].value);
   if (value.kind != graph::Value::Kind::Result) return false;
-  const graph::Node& node = graph_->node(value.node);
+  const graph::Node& node = recorder_.graph().node(value.node);
   const ops::OpDef* def = ops::find(node.op);
   if (def == nullptr || node.through_aten) return false;
   return def->op_class != ops::OpClass::Extern && def->op_class != ops::OpClass::Composite;
 }
 
 // Guards that the operator makes a copy. Returns false when it makes a view, according to the hints.
-bool Capture::guard_copy(const PossibleView& view) {
+bool StorageTable::guard_copy(const PossibleView& view) {
   const auto holds = [&](const std::pair<sym::ExprId, bool>& answer) {
-    const std::optional<int64_t> hint = env().hint(answer.first);
+    const std::optional<int64_t> hint = recorder_.env().hint(answer.first);
     return !hint || (*hint != 0) == answer.second;
   };
   if (!std::all_of(view.answers.begin(), view.answers.end(), holds)) return false;
   for (const auto& [condition, answer] : view.answers)
-    if (env().hint(condition)) env().evaluate(condition, [] { return current_reason(); });
+    if (recorder_.env().hint(condition)) recorder_.env().evaluate(condition, [] { return current_reason(); });
   return true;
 }
 
-bool Capture::is_alive(uint32_t storage) {
+bool StorageTable::is_alive(uint32_t storage) {
   if (storages_[storage].home != OutputSpec::Kind::GraphOutput) return true;
-  const std::lock_guard lock(live_mutex_);
-  return std::any_of(live_.begin(), live_.end(),
-                     [&](const TraceTensor* tensor) { return tensor->storage_id().index == storage; });
+  return live_.any_of_storage(StorageId{storage});
 }
 
 // Called before a write to `storage`: tensors which share memory in eager mode must share it here.
-void Capture::guard_copies_of(uint32_t storage) {
+void StorageTable::guard_copies_of(uint32_t storage) {
   for (const PossibleView& view : possible_views_) {
     if (view.copy != storage && view.source != storage) continue;
     if (!is_alive(view.copy == storage ? view.source : view.copy)) continue;
@@ -117,18 +115,20 @@ void Capture::guard_copies_of(uint32_t storage) {
 }
 
 // Whether the memory which copy and source may share is visible in the `escaping` storages.
-bool Capture::shows(const PossibleView& view, const std::unordered_set<uint32_t>& escaping) const {
+bool StorageTable::shows(const PossibleView& view, const std::unordered_set<uint32_t>& escaping) const {
   if (storages_[view.source].home != OutputSpec::Kind::GraphOutput || escaping.count(view.source) != 0) return true;
   const PossibleView* origin = possible_view(view.source);
   return origin != nullptr && shows(*origin, escaping);
 }
 
-std::optional<int64_t> Capture::pinned(sym::ExprId e) { return env().specialize(e, current_reason()); }
+std::optional<int64_t> StorageTable::specialized(sym::ExprId e) {
+  return recorder_.env().specialize(e, current_reason());
+}
 
-std::optional<std::vector<int64_t>> Capture::pinned(const std::vector<sym::ExprId>& exprs) {
+std::optional<std::vector<int64_t>> StorageTable::specialized(const std::vector<sym::ExprId>& exprs) {
   std::vector<int64_t> out;
   for (const sym::ExprId e : exprs) {
-    const std::optional<int64_t> value = pinned(e);
+    const std::optional<int64_t> value = specialized(e);
     if (!value) return std::nullopt;  // data-dependent sizes
     out.push_back(*value);
   }
@@ -160,15 +160,40 @@ static at::Tensor seen_through(const ViewChain* chain, const at::Tensor& base,
   }
 }
 
+namespace {
+
+struct NotSpecialized {};
+
+// A view of the copy as eager mode makes it, of `base`, which lies where the copy's source does. Throws NotSpecialized,
+// and what ATen throws.
+at::Tensor replayed(const ViewChain& link, const at::Tensor& base, const std::function<int64_t(sym::ExprId)>& integer) {
+  static const graph::OpId as_strided = graph::op_id("aten::as_strided");
+  const at::Tensor parent = link.parent != nullptr ? replayed(*link.parent, base, integer) : base;
+  const std::optional<c10::OperatorHandle> op = find_operator(link.op);
+  // A view by as_strided counts in the whole storage, of which the copy is a part.
+  if (link.op == as_strided || !op || link.type.dtype != link.parent_type.dtype) throw NotSpecialized{};
+  const auto& arguments = op->schema().arguments();
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    stack.push_back(i < link.args.size()
+                        ? to_torch(
+                              link.args[i], arg_type(arguments[i]), [&](graph::ValueId) { return parent; }, integer)
+                        : *arguments[i].default_value());
+  op->callBoxed(stack);
+  return stack.at(0).toTensor();
+}
+
+}  // namespace
+
 // A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
 // a program for these sizes alone. nullopt: it is a copy.
-std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
+std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
   const PossibleView* view = possible_view(trace.storage_id().index);
   if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;
-  const graph::TensorType& copy = graph_->type(storages_[view->copy].value);
-  const auto sizes = pinned(view->source_type.sizes), strides = pinned(view->source_type.strides),
-             copy_sizes = pinned(copy.sizes), own_sizes = pinned(trace.type().sizes);
-  const auto start = pinned(view->source_offset);
+  const graph::TensorType& copy = recorder_.graph().type(storages_[view->copy].value);
+  const auto sizes = specialized(view->source_type.sizes), strides = specialized(view->source_type.strides),
+             copy_sizes = specialized(copy.sizes), own_sizes = specialized(trace.type().sizes);
+  const auto start = specialized(view->source_offset);
   if (!sizes || !strides || !copy_sizes || !own_sizes || !start) return std::nullopt;
   if (possible_view(view->source) != nullptr) return std::nullopt;
   const bool is_source = !view->choice.any_view;
@@ -178,19 +203,19 @@ std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unor
   if (!there) return std::nullopt;
   at::Tensor seen;
   {
-    const StepAside aside;
+    const Capture::StepAside aside;
     const at::Tensor base(at::detail::empty_strided_meta(*copy_sizes, *there, to_torch(copy.dtype)));
-    const auto integer = [&](sym::ExprId e) { return pinned(e).value_or(0); };
+    const auto integer = [&](sym::ExprId e) { return specialized(e).value_or(0); };
     seen = seen_through(trace.chain().get(), base, integer);
   }
   if (!seen.defined() || seen.sizes() != c10::IntArrayRef(*own_sizes)) return std::nullopt;
   AsView out{view->source,
              {},
-             env().pool().constant(*start + seen.storage_offset()),
+             recorder_.env().pool().constant(*start + seen.storage_offset()),
              is_source && view->of_base && trace.chain() == nullptr,
              trace.is_conj() != view->conjugated,
              trace.is_neg() != view->negated};
-  for (const int64_t s : seen.strides()) out.strides.push_back(env().pool().constant(s));
+  for (const int64_t s : seen.strides()) out.strides.push_back(recorder_.env().pool().constant(s));
   return out;
 }
 

@@ -28,7 +28,7 @@ bool asks_python(const c10::OperatorHandle& handle) {
 bool is_number(Capture& capture, graph::ValueId id) {
   const graph::Value& value = capture.graph().value(id);
   return value.kind == graph::Value::Kind::Constant &&
-         capture.constant(value).unsafeGetTensorImpl()->is_wrapped_number();
+         capture.recorder().constant(value).unsafeGetTensorImpl()->is_wrapped_number();
 }
 
 // The result dtype for small column-major matrices (0-dim tensors stay 0-dim). TensorIterator keeps this order. An
@@ -38,7 +38,7 @@ std::optional<DType> dtype_made(Capture& capture, const c10::OperatorHandle& han
   const std::vector<int64_t> sizes = {2, 3}, strides = {1, 2};
   bool ordered = false;
   const auto tensor = [&](graph::ValueId id) {
-    if (is_number(capture, id)) return capture.constant(capture.graph().value(id));
+    if (is_number(capture, id)) return capture.recorder().constant(capture.graph().value(id));
     const graph::TensorType& type = capture.graph().type(id);
     const bool is_matrix = type.rank() > 0;
     ordered = ordered || is_matrix;

@@ -37,7 +37,7 @@ std::string decision_text(const sym::ShapeEnv& env, sym::ExprId expr) {
   for (const sym::VarId var : vars) {
     const sym::Symbol* symbol = env.symbol(var);
     if (symbol == nullptr || symbol->hint) continue;
-    const std::string line = capture != nullptr ? capture->origin(var) : std::string();
+    const std::string line = capture != nullptr ? capture->recorder().origin(var) : std::string();
     text += "; " + symbol->name + " is " + symbol->source + (line.empty() ? "" : ", at " + line);
   }
   if (!env.pool().is_boolean(expr)) return text + "; to go on without it, state cresset.check(... == ...)";
@@ -54,12 +54,12 @@ void ask(const SymNode::Env& env, sym::ExprId expr) {
 
 bool made_known(const SymNode::Env& env, sym::ExprId expr) {
   ask(env, expr);
-  return ends_piece(env, [&] { return decision_text(*env, expr); });
+  return breaks_graph(env, [&] { return decision_text(*env, expr); });
 }
 
 }  // namespace
 
-bool ends_piece(const SymNode::Env& env, const std::function<std::string()>& why) {
+bool breaks_graph(const SymNode::Env& env, const std::function<std::string()>& why) {
   Capture* capture = Capture::current();
   if (capture == nullptr || capture->closed() || capture->recording != 0 || capture->env_ptr() != env) return false;
   capture->set_location();
@@ -88,8 +88,8 @@ sym::ExprId divisor(sym::ShapeEnv& env, sym::ExprId by, const char* words) {
 
 static thread_local bool making_text = false;
 
-MakingText::MakingText() : before_(std::exchange(making_text, true)) {}
-MakingText::~MakingText() { making_text = before_; }
+MakingString::MakingString() : before_(std::exchange(making_text, true)) {}
+MakingString::~MakingString() { making_text = before_; }
 
 sym::Reason current_reason() {
   sym::Reason why = reason_provider != nullptr ? reason_provider() : sym::Reason{};
@@ -162,7 +162,7 @@ void SymNode::keep_in_int64(sym::ShapeEnv& env, sym::ExprId expr) {
 
 bool SymNode::involves_float(const c10::SymNode& other) { return is_float() || other->is_float(); }
 
-double SymNode::pinned(const c10::SymNode& node) const {
+double SymNode::specialized(const c10::SymNode& node) const {
   if (node->is_float()) return node->guard_float(__FILE__, __LINE__);
   return static_cast<double>(node->guard_int(__FILE__, __LINE__));
 }
@@ -171,7 +171,7 @@ double SymNode::pinned(const c10::SymNode& node) const {
 template <class F>
 c10::SymNode SymNode::float_op(const c10::SymNode& other, F&& f) {
   const double mine = is_float() ? guard_float(__FILE__, __LINE__) : static_cast<double>(guard_int(__FILE__, __LINE__));
-  return number(f(mine, pinned(other)));
+  return number(f(mine, specialized(other)));
 }
 
 c10::SymNode SymNode::add(const c10::SymNode& other) {
@@ -200,7 +200,7 @@ c10::SymNode SymNode::mul(const c10::SymNode& other) {
     const bool other_plain = mine == nullptr || mine->type_ == Type::Float;
     if (type_ != Type::Float && type_ != Type::Scaled && other_plain && other->is_float()) {
       constexpr int64_t kDenominator = 1024;
-      const double factor = pinned(other), product = factor * kDenominator;
+      const double factor = specialized(other), product = factor * kDenominator;
       if (product == std::floor(product) && std::abs(product) < 1e9) {
         const int64_t numerator = static_cast<int64_t>(product), common = std::gcd(numerator, kDenominator);
         const sym::ExprId below = pool().constant(kDenominator / common);
@@ -341,7 +341,7 @@ c10::SymNode SymNode::compare(const c10::SymNode& other, Relation relation, Floa
   }
   if (involves_float(other)) {
     if (const std::optional<bool> answer = decided(other, of_floats)) return wrap_bool(*answer);
-    return wrap_bool(holds(pinned(clone()), pinned(other)));
+    return wrap_bool(holds(specialized(clone()), specialized(other)));
   }
   return make(Type::Bool, (pool().*relation)(expr_, operand(other)));
 }
@@ -584,7 +584,7 @@ static bool is_broadcast(sym::ShapeEnv& env, sym::ExprId condition) {
   };
   // A guard against 0 proves nothing.
   const auto is_size = [&](sym::ExprId e) { return pool.is_const(e) && pool.const_value(e) >= 2; };
-  const auto differs_from_number = [&](const sym::GuardFact& guard) {
+  const auto differs_from_number = [&](const sym::SizeGuard& guard) {
     if (pool[guard.condition].kind != sym::Kind::Ne) return false;
     const auto differ = pool.operands(guard.condition);
     return (differ[0] == size && is_size(differ[1])) || (differ[1] == size && is_size(differ[0]));
@@ -610,7 +610,7 @@ static bool asks_gradient(sym::ShapeEnv& env, sym::ExprId condition) {
     pool.collect_vars(difference, left);
     return std::none_of(left.begin(), left.end(), is_own);
   };
-  for (const sym::GuardFact& guard : env.guards()) {
+  for (const sym::SizeGuard& guard : env.guards()) {
     if (pool[guard.condition].kind != sym::Kind::Ne) continue;
     const auto differ = pool.operands(guard.condition);
     const sym::ExprId apart = pool.sub(differ[0], differ[1]);
@@ -657,7 +657,7 @@ bool SymNode::expect(const char* file, int64_t line, const std::function<std::st
   if (hint || capture == nullptr || capture->closed() || capture->env_ptr() != env_) {
     env_->assume(expr_, std::move(text));
   } else {
-    capture->state(expr_, message != nullptr ? message() : std::move(text));
+    capture->recorder().state(expr_, message != nullptr ? message() : std::move(text));
   }
   return true;
 }
@@ -679,11 +679,11 @@ static std::string text_of(double value, bool truth) {
 // A program may depend on the string of a number, and messages of eager mode contain numbers.
 std::string SymNode::str() {
   if (type_ == Type::Int && (env_->hint(expr_) || made_known(env_, expr_))) {
-    const MakingText text;
+    const MakingString text;
     return std::to_string(guard_int(__FILE__, __LINE__));
   }
   if (type_ == Type::Bool && (env_->hint(expr_) || made_known(env_, expr_))) {
-    const MakingText text;
+    const MakingString text;
     return guard_bool(__FILE__, __LINE__) ? "True" : "False";
   }
   if (type_ == Type::Float) return text_of(value_, false);

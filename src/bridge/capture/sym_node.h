@@ -30,8 +30,8 @@ class SymNode final : public c10::SymNodeImpl {
       : env_(std::move(env)), type_(type), expr_(numerator), denominator_(denominator), value_(value) {}
 
   // Knowledge of a Value which depends only on float arguments, sizes and input scalars (input_scalars.h): the number
-  // in this call, and its origins: the arguments' bits (Capture::pinned_floats) and the sizes. `made_by` may be null.
-  // of_data: input scalars take part, so reading the number ends the graph segment.
+  // in this call, and its origins: the arguments' bits (Capture::specialized_floats) and the sizes. `made_by` may be
+  // null. of_data: input scalars take part, so reading the number ends the graph segment.
   struct Known {
     double number = 0;
     uint64_t arguments = 0;
@@ -168,7 +168,7 @@ class SymNode final : public c10::SymNodeImpl {
   bool is_just_this();
   void tell_number() const;
   // How two floats compare, as a guard; nullopt where the answer requires the numbers.
-  std::optional<bool> decided(const c10::SymNode& other, FloatRelation relation, bool pins = false);
+  std::optional<bool> decided(const c10::SymNode& other, FloatRelation relation, bool specializes = false);
   // The whole number to which a Value is rounded, as a guard.
   int64_t rounded(const FloatOp& rounding);
   // The whole number which `op` computes from this and `other` (nullptr: only this), as a symbol (derived_integers.h);
@@ -176,7 +176,7 @@ class SymNode final : public c10::SymNodeImpl {
   c10::SymNode computed(const FloatOp& op, SymNode* other);
   c10::SymNode whole(const FloatOp& rounding);  // of a Value: a symbol, or specialized
   static int64_t as_int64(double whole);        // throws BeyondInt64, also for NaN and infinities
-  double pinned(const c10::SymNode& node) const;
+  double specialized(const c10::SymNode& node) const;
   struct Quotient {
     sym::ExprId numerator, denominator;
   };
@@ -211,7 +211,7 @@ void set_reason_provider(sym::Reason (*provider)());
 
 // Ends the current graph segment, so data-dependent numbers become known. Returns false inside a capture kernel, which
 // ends the segment itself, and where no segment of `env` is being captured.
-bool ends_piece(const SymNode::Env& env, const std::function<std::string()>& why);  // BreakKind::DataDependentValue
+bool breaks_graph(const SymNode::Env& env, const std::function<std::string()>& why);  // BreakKind::DataDependentValue
 
 // Arithmetic on the float64 tensors of Values.
 at::Tensor add_tensors(const at::Tensor& a, const at::Tensor& b);

@@ -55,10 +55,11 @@ c10::SymNode unwrapped(const c10::SymNode& node) {
 c10::SymNode float_in(Capture& capture, const at::Tensor& tensor, bool only_given) {
   if (capture.closed() || !at::isFloatingType(tensor.scalar_type()) || !tensor.is_cpu()) return {};
   TraceTensor* const trace = TraceTensor::from(tensor);
-  if (trace == nullptr && !Guest::possible(tensor)) return {};
+  if (trace == nullptr && !InputProxy::possible(tensor)) return {};
   if (!tensor.sym_numel().sym_eq(1).guard_bool(__FILE__, __LINE__)) return {};
   const auto given = [&](TraceTensor* of) {
-    return of != nullptr && capture.decides_on_given_numbers ? capture.given_number(capture.value_of(*of)) : nullptr;
+    return of != nullptr && capture.decides_on_input_scalars ? capture.recorder().input_scalar(capture.value_of(*of))
+                                                             : nullptr;
   };
   FloatExpr::Ref made = given(trace);
   if (made == nullptr && trace != nullptr && only_given) return {};
@@ -96,7 +97,7 @@ void SymNode::tell_number() const {
   if (!known_ || known_->made_by == nullptr || !known_->sizes.empty()) return;
   Capture* const capture = Capture::current();
   TraceTensor* const trace = TraceTensor::from(tensor_);
-  if (capture == nullptr || trace == nullptr || !capture->decides_on_given_numbers || capture->closed() ||
+  if (capture == nullptr || trace == nullptr || !capture->decides_on_input_scalars || capture->closed() ||
       capture->env_ptr() != env_)
     return;
   capture->note_number(*trace, known_->made_by);
@@ -128,7 +129,7 @@ at::Tensor SymNode::operand_of(const c10::SymNode& given) {
 bool SymNode::can_be_value() const {
   const Capture* capture = Capture::current();
   if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return false;
-  return capture->before_flush || capture->in_part();
+  return capture->ends_in_order() || capture->subgraphs().in_subgraph();
 }
 
 at::Tensor SymNode::as_tensor() {
@@ -251,7 +252,7 @@ c10::SymNode SymNode::power_of_values(const c10::SymNode& exponent) {
   return value && ours_of(value)->is_finite().value_or(false) ? value : c10::SymNode();
 }
 
-std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation relation, bool pins) {
+std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation relation, bool specializes) {
   Capture* capture = Capture::current();
   SymNode* theirs = ours_of(other);
   if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return std::nullopt;
@@ -266,10 +267,10 @@ std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation re
   for (const std::vector<sym::ExprId>* sizes : {&a->sizes, &b->sizes})
     for (const sym::ExprId size : *sizes)
       if (!capture->sizes_stay_free) known(size);
-  return capture->decide(a->made_by, relation, b->made_by,
-                         !of_data ? OfData::No
-                         : pins   ? OfData::Pin
-                                  : OfData::Decision);
+  return capture->recorder().decide(a->made_by, relation, b->made_by,
+                                    !of_data      ? OfData::No
+                                    : specializes ? OfData::Specialization
+                                                  : OfData::Decision);
 }
 
 int64_t SymNode::as_int64(double whole) {
@@ -304,7 +305,7 @@ c10::SymNode SymNode::computed(const FloatOp& op, SymNode* other) {
   };
   if (!varies(*a) && !varies(*b)) return {};
   const FloatExpr::Ref made = FloatExpr::make(op, a->made_by, b->made_by);
-  const std::optional<sym::ExprId> symbol = made != nullptr ? capture->computed_number(made) : std::nullopt;
+  const std::optional<sym::ExprId> symbol = made != nullptr ? capture->recorder().derived_integer(made) : std::nullopt;
   return symbol ? make(Type::Int, *symbol) : c10::SymNode();
 }
 
@@ -342,8 +343,8 @@ bool SymNode::is_open_float(const c10::SymNode& node) {
   if (mine->type_ == Type::Ratio) return is_open(mine->expr_) || is_open(mine->denominator_);
   if (mine->type_ == Type::Scaled) return is_open(mine->expr_);
   if (mine->type_ != Type::Value || !mine->known_) return false;
-  if (mine->known_->of_data) return capture->pins_given_numbers;
-  return (mine->known_->arguments & ~capture->pinned_floats) != 0 ||
+  if (mine->known_->of_data) return capture->specializes_input_scalars;
+  return (mine->known_->arguments & ~capture->specialized_floats) != 0 ||
          std::any_of(mine->known_->sizes.begin(), mine->known_->sizes.end(), is_open);
 }
 
@@ -361,11 +362,11 @@ double SymNode::look() {
   Capture* capture = Capture::current();
   const bool open = capture != nullptr && !capture->closed() && capture->env_ptr() == env_;
   if (known_ && !known_->of_data) {
-    if (open) capture->pinned_floats |= known_->arguments;
+    if (open) capture->specialized_floats |= known_->arguments;
     for (const sym::ExprId size : known_->sizes) known(size);
     return known_->number;
   }
-  const bool is_given = open && known_ && capture->pins_given_numbers;
+  const bool is_given = open && known_ && capture->specializes_input_scalars;
   if (is_given && is_just_this()) {
     type_ = Type::Float;
     tensor_ = at::Tensor();
@@ -373,7 +374,7 @@ double SymNode::look() {
   }
   const TraceTensor* trace = TraceTensor::from(tensor_);
   if (trace != nullptr && !trace->settled() &&
-      !ends_piece(env_, [] { return std::string("a decision on a float that tensor data gives"); })) {
+      !breaks_graph(env_, [] { return std::string("a decision on a float that tensor data gives"); })) {
     if (open && known_ && is_just_this()) return known_->number;
     throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
                              "cresset: a decision on a float that tensor data gives");

@@ -50,17 +50,17 @@ TraceTensor::TraceTensor(std::shared_ptr<Capture> capture, StorageId storage, Vi
   set_storage_access_should_throw();
   set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);
   refresh_rank();
-  serial_ = capture_->enlist(*this);
+  serial_ = capture_->live().enlist(*this);
 }
 
 TraceTensor::~TraceTensor() {
-  if (!settled()) capture_->strike(*this);
+  if (!settled()) capture_->live().strike(*this);
 }
 
 TraceTensor* TraceTensor::from(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->key_set().has_backend(c10::BackendComponent::PrivateUse3Bit)) return nullptr;
-  if (TraceTensor* stand_in = Guest::stand_in_of(impl)) return stand_in;
+  if (TraceTensor* proxy = InputProxy::proxy_of(impl)) return proxy;
   return typeid(*impl) == typeid(TraceTensor) ? static_cast<TraceTensor*>(impl) : nullptr;  // the class is final
 }
 
@@ -140,8 +140,8 @@ c10::SymIntArrayRef symbolic(const SymNode::Env& env, const std::vector<sym::Exp
 }  // namespace
 
 Capture& TraceTensor::asked() const {
-  if (!capture_->has_graph()) capture_->rethrow_deferred();
-  TORCH_CHECK(capture_->has_graph(), "cresset: a tensor whose computation failed is used");
+  if (!capture_->recorder().has_graph()) capture_->rethrow_deferred();
+  TORCH_CHECK(capture_->recorder().has_graph(), "cresset: a tensor whose computation failed is used");
   return *capture_;
 }
 
@@ -160,7 +160,7 @@ c10::SymInt TraceTensor::sym_storage_offset_custom() const {
   const graph::TensorType* own = chain_ != nullptr ? &type_ : nullptr;
   const ViewChain* link = chain_.get();
   while (link != nullptr && link->parent != nullptr) link = link->parent.get();
-  const int64_t begin = asked().real_offset(storage_id_);
+  const int64_t begin = asked().storages().real_offset(storage_id_);
   if (begin == 0) return SymNode::make_int(asked().env_ptr(), offset_);
   const int64_t from = link != nullptr ? byte_size(link->parent_type.dtype) : 1, to = own ? byte_size(own->dtype) : 1;
   sym::ExprPool& pool = asked().env().pool();
@@ -190,7 +190,7 @@ c10::SymBool TraceTensor::sym_is_non_overlapping_and_dense_custom() const {
 }
 bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
   const size_t rank = format == at::MemoryFormat::ChannelsLast3d ? 5 : 4;
-  if (ViewOrCopy::current() != nullptr && type_.sizes.size() == rank) asked().hold_strides(*this);
+  if (ViewOrCopy::current() != nullptr && type_.sizes.size() == rank) asked().storages().hold_strides(*this);
   return geometry::is_channels_last_like(asked().env(), type_.sizes, type_.strides, rank);
 }
 
@@ -273,7 +273,7 @@ void TraceTensor::settle(const at::Tensor& real) {
   key_set_ = keys;
   refresh_numel();
   refresh_contiguous();
-  capture_->strike(*this);
+  capture_->live().strike(*this);
   capture_.reset();
   chain_.reset();
   type_ = {};
@@ -282,8 +282,9 @@ void TraceTensor::settle(const at::Tensor& real) {
 }
 
 void TraceTensor::take_history(const at::Tensor& of) {
+  if (is_inference()) return;  // it has neither a history nor a version counter
   const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(this));
-  if (!is_inference()) set_version_counter(of.unsafeGetTensorImpl()->version_counter());
+  set_version_counter(of.unsafeGetTensorImpl()->version_counter());
   std::unique_ptr<c10::AutogradMetaInterface> meta;
   if (const auto* view = torch::autograd::impl::get_view_autograd_meta(of)) {
     const torch::autograd::ViewInfo& known = view->get_backward_view();

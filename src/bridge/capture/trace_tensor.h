@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "bridge/aten/extent.h"
+#include "bridge/capture/storage_id.h"
 #include "graph/graph.h"
 
 namespace cresset::bridge {
 
 class Capture;
-using StorageId = Id<struct StorageTag>;
 
 // Derivation of a view from its parent by a functional view operator. A chain leads from the base of a storage.
 struct ViewChain {
@@ -94,7 +94,8 @@ class TraceTensor final : public c10::TensorImpl {
 
  private:
   uint64_t serial_ = 0;
-  friend class Capture;  // live_position_
+  friend class LiveTensors;       // live_position_
+  friend class GradientRecorder;  // chain_
   c10::intrusive_ptr<TraceTensor> copy() const;
   void refresh_rank();
   void reset_caches();
@@ -104,7 +105,7 @@ class TraceTensor final : public c10::TensorImpl {
 
   std::shared_ptr<Capture> capture_;
   StorageId storage_id_;
-  size_t live_position_ = 0;  // in Capture's list of live tensors
+  size_t live_position_ = 0;  // in the capture's list of live tensors
   ViewChainPtr chain_;
   graph::TensorType type_;
   sym::ExprId offset_;

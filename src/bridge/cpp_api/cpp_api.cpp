@@ -51,8 +51,8 @@ constexpr int64_t kFirstRest = 8, kLongestRest = int64_t{1} << 16;
 
 struct CacheEntry {
   TorchModes modes;
-  uint64_t user = 0;                       // of CompileSettings::state
-  std::unique_ptr<bridge::Entry> program;  // null: calls of these kinds run eagerly
+  uint64_t user = 0;                                // of CompileSettings::state
+  std::unique_ptr<bridge::GuardedProgram> program;  // null: calls of these kinds run eagerly
   std::vector<Kind> kinds;
   uint64_t used = 0;
   int64_t rest = kFirstRest, left = kFirstRest;  // eager calls between two captures, and until the next capture
@@ -86,7 +86,7 @@ struct CompiledFunction::State {
                std::vector<int64_t>& symbols, GuardFailure* why);
   bool rests_now(const TorchModes& modes, uint64_t user, const std::vector<at::Tensor>& inputs);
   void keep(const Pointer& entry);
-  void note(const bridge::Entry& program, int64_t operators);
+  void note(const bridge::GuardedProgram& program, int64_t operators);
   class KnownOperators;
   Pointer capture(const TorchModes& modes, uint64_t user, const std::vector<at::Tensor>& inputs);
   std::vector<at::Tensor> run(const Pointer& entry, const std::vector<at::Tensor>& inputs, int64_t* symbols);
@@ -148,7 +148,7 @@ void CompiledFunction::State::keep(const Pointer& entry) {
   eager.drop_least_used(*entry, limit, limit, one_group);
 }
 
-void CompiledFunction::State::note(const bridge::Entry& program, int64_t operators) {
+void CompiledFunction::State::note(const bridge::GuardedProgram& program, int64_t operators) {
   const std::lock_guard lock(stats_mutex);
   ++stats.graphs;
   stats.operators_captured += operators;
@@ -205,7 +205,7 @@ Pointer CompiledFunction::State::capture(const TorchModes& modes, uint64_t user,
         driver::Options options;
         options.eager_rounding = settings.eager_rounding;
         options.freeze = settings.freeze;
-        entry->program = std::make_unique<bridge::Entry>(std::move(captured), inputs, options);
+        entry->program = std::make_unique<bridge::GuardedProgram>(std::move(captured), inputs, options);
         note(*entry->program, operators);
       }
     }
@@ -251,9 +251,9 @@ std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tens
   Pointer entry = find(modes, user, inputs, symbols, nullptr);
   if (entry == nullptr && rests_now(modes, user, inputs))
     return call_eagerly(inputs, "calls like it were not captured");
-  bridge::CaptureTurn turn;
-  if (entry == nullptr && !turn.take()) {
-    if (!turn.wait()) return call_eagerly(inputs, "another thread is capturing");
+  bridge::CaptureLock capture_lock;
+  if (entry == nullptr && !capture_lock.take()) {
+    if (!capture_lock.wait()) return call_eagerly(inputs, "another thread is capturing");
     entry = find(modes, user, inputs, symbols, nullptr);  // made meanwhile?
   }
   if (entry == nullptr) {
@@ -270,7 +270,7 @@ std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tens
                     "a new cache entry rejects the call that it was made for: " + why.text);
     }
   }
-  turn.give();
+  capture_lock.give();
   {
     const std::lock_guard lock(stats_mutex);
     ++stats.calls;
@@ -315,6 +315,10 @@ CompiledFunction compile_function(TensorFunction function, CompileSettings setti
   if (const std::vector<std::string> wrong = wrong_options(); !wrong.empty())
     throw std::invalid_argument(
         fmt::format("cresset: environment variables have wrong values:\n  {}", fmt::join(wrong, "\n  ")));
+  [[maybe_unused]] static const bool once = [] {
+    for (const std::string& line : deprecated_options()) log::write(log::Area::Recompiles, line);
+    return true;
+  }();
   bridge::configure_codegen();
   return CompiledFunction(std::move(function), std::move(settings));
 }

@@ -265,7 +265,7 @@ void note_suggested_format(const at::Tensor& self, const at::Tensor& result) {
   Capture* const capture = Capture::current();
   if (source == nullptr || made == nullptr || capture == nullptr || capture->closed()) return;
   const ViewOrCopy as_suggested(c10::MemoryFormat::Preserve);
-  capture->note_copy(*source, *made);
+  capture->storages().note_copy(*source, *made);
 }
 
 // ATen asks whether one element is left, whose mean it takes: the pool's result is the same.
@@ -319,7 +319,7 @@ void require_as_it_is(Capture& capture, const ViewOrCopy::Answers& answers) {
 // For computed tensors: a tensor in both formats gets row-major strides from operators, unlike the stride formulas.
 void require_one_format(Capture& capture, const at::Tensor& tensor) {
   const TraceTensor* trace = TraceTensor::from(tensor);
-  if (trace == nullptr || capture.is_callers(*trace) || trace->type().rank() < 4) return;
+  if (trace == nullptr || capture.storages().is_callers(*trace) || trace->type().rank() < 4) return;
   sym::ExprPool& pool = capture.env().pool();
   const auto is_wide = [&](sym::ExprId size) { return pool.ne(size, pool.constant(1)); };
   const std::vector<sym::ExprId>& sizes = trace->type().sizes;
@@ -347,7 +347,7 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
       require_as_it_is(*capture, choice.answers());
       if (args.back().toMemoryFormat() != at::MemoryFormat::Contiguous) require_one_format(*capture, self);
     }
-    if (capture->is_given_back(self, stack->back().toTensor(), choice)) stack->back() = self;
+    if (capture->storages().is_given_back(self, stack->back().toTensor(), choice)) stack->back() = self;
     return;
   } catch (const CaptureAbort& e) {
     capture->flush(e.reason());
@@ -379,7 +379,7 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
     Capture* const capture = Capture::current();
     if (capture == nullptr || capture->closed()) return;
     const at::Tensor &self = args[0].toTensor(), made = stack->back().toTensor();
-    if (op.schema().name() == "aten::contiguous" && capture->is_given_back(self, made, choice)) {
+    if (op.schema().name() == "aten::contiguous" && capture->storages().is_given_back(self, made, choice)) {
       stack->back() = self;
     } else if (!is_copy_where_seen(*capture, self, made, choice)) {  // with these guards it is a view
       stack->pop_back();

@@ -307,7 +307,8 @@ at::Tensor repeated(const Arguments& args) {
 at::Tensor placed(const Arguments& args) {
   Capture* capture = Capture::current();
   const TraceTensor* trace = capture != nullptr && !capture->closed() ? TraceTensor::from(args[0].toTensor()) : nullptr;
-  if (trace != nullptr && !args[3].isNone() && capture->is_callers(*trace) && !capture->starts_storage(*trace))
+  if (trace != nullptr && !args[3].isNone() && capture->storages().is_callers(*trace) &&
+      !capture->storages().starts_storage(*trace))
     capture->flush({BreakKind::UnsupportedLayout, "as_strided at an offset in an argument's storage"});
   return {};
 }
@@ -423,7 +424,7 @@ void install(torch::Library& library, const std::string& name, std::unique_ptr<K
 
 }  // namespace
 
-void install_own_derivatives() {
+void install_derivative_formulas() {
   using c10::DispatchKey;
   static auto* libraries = [] {
     constexpr DispatchKey keys[] = {DispatchKey::AutogradPrivateUse3, DispatchKey::FuncTorchDynamicLayerFrontMode};

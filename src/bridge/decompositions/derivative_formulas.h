@@ -5,6 +5,6 @@
 namespace cresset::bridge {
 
 // Registers the formulas above autograd. Called once, before the first capture.
-void install_own_derivatives();
+void install_derivative_formulas();
 
 }  // namespace cresset::bridge

@@ -5,6 +5,7 @@
 #include "bridge/capture/sym_node.h"
 #include "bridge/decompositions/complex_scalars.h"
 #include "bridge/decompositions/float_scalars.h"
+#include "bridge/dispatch/view_offsets.h"
 
 namespace cresset::bridge {
 
@@ -30,7 +31,7 @@ void CaptureCall::require_no_autocast() {
 }
 
 // Without an autograd kernel for the operator, eager mode differentiates the operators inside its kernel.
-void CaptureCall::require_own_derivative() {
+void CaptureCall::require_derivative_formula() {
   if (!entry_.made_of_others || !c10::GradMode::is_enabled()) return;
   for (const c10::DispatchKey key : {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU,
                                      c10::DispatchKey::AutogradCUDA, c10::DispatchKey::CompositeImplicitAutograd})
@@ -61,7 +62,7 @@ void CaptureCall::run() {
 void CaptureCall::perform() {
   require_dense_gradients();
   require_no_autocast();
-  require_own_derivative();
+  require_derivative_formula();
   if (scalar_is_tensor()) return;
   switch (entry_.op_class) {
     case OpEntry::Class::Functional:
@@ -146,7 +147,7 @@ bool CaptureCall::symbolic_item() {
   if (!boolean && !at::isIntegralType(argument(0).toTensor().scalar_type(), false)) return false;
   const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
   const auto* tensor = std::get_if<ValueId>(&value);
-  const auto numbers = tensor != nullptr ? capture_.symbolic_elements(*tensor) : std::nullopt;
+  const auto numbers = tensor != nullptr ? capture_.recorder().symbolic_elements(*tensor) : std::nullopt;
   if (!numbers || numbers->size() != 1) return false;
   sym::ExprPool& pool = capture_.env().pool();
   const sym::ExprId found = numbers->at(0);
@@ -162,10 +163,10 @@ bool CaptureCall::read_number() {
   if (symbolic_item()) return true;
   if (capture_.symbolic_booleans)
     abort_capture(BreakKind::DataDependentValue, "a number read from tensor data, which is not kept as a symbol");
-  if (capture_.before_flush)
+  if (capture_.ends_in_order())
     abort_capture(BreakKind::DataDependentValue, "a number read from tensor data");  // a graph break
   const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
-  finish({capture_.read_number(std::get<ValueId>(value))});
+  finish({capture_.recorder().read_number(std::get<ValueId>(value))});
   return true;
 }
 
@@ -176,11 +177,11 @@ bool CaptureCall::batch_norm_in_training() {
   if (entry_.functional != batch_norm || !argument(kTraining).toBool()) return false;
   for (const size_t i : {kMean, kVariance})
     if (argument(i).isNone() || !argument(i).toTensor().defined()) return false;
-  const at::Tensor mean = stand_in(kMean), variance = stand_in(kVariance);
+  const at::Tensor mean = proxy(kMean), variance = proxy(kVariance);
   for (const at::Tensor& written : {mean, variance}) require_writable(*TraceTensor::from(written));
-  const std::vector<ValueId> results = capture_.call(functional, arguments(count_));
-  capture_.write_unseen(*TraceTensor::from(mean), fit(results[3], *TraceTensor::from(mean)));
-  capture_.write_unseen(*TraceTensor::from(variance), fit(results[4], *TraceTensor::from(variance)));
+  const std::vector<ValueId> results = capture_.recorder().call(functional, arguments(count_));
+  capture_.write(*TraceTensor::from(mean), fit(results[3], *TraceTensor::from(mean)));
+  capture_.write(*TraceTensor::from(variance), fit(results[4], *TraceTensor::from(variance)));
   std::vector<at::Tensor> tensors;
   for (size_t i = 0; i < 3; ++i) tensors.push_back(capture_.make_result(results[i]));
   finish(wrap(tensors));
@@ -196,16 +197,17 @@ bool CaptureCall::strided_copy() {
   static const graph::OpId copy = graph::op_id("aten::as_strided_copy"),
                            scatter = graph::op_id("aten::as_strided_scatter");
   if (entry_.functional != copy && entry_.functional != scatter) return false;
-  const at::Tensor self = stand_in(0);
+  const at::Tensor self = proxy(0);
   if (entry_.functional == copy && entry_.op_class == OpEntry::Class::Functional) {
     const at::Tensor view = strided(self, arguments_of_view(*TraceTensor::from(self)));
     const ValueId elements = capture_.value_of(*TraceTensor::from(view));
     finish_with(capture_.make_result(
-        capture_.call(graph::op_id("aten::clone"), {elements, graph::MemoryFormat::Contiguous})[0]));
+        capture_.recorder().call(graph::op_id("aten::clone"), {elements, graph::MemoryFormat::Contiguous})[0]));
     return true;
   }
   const TraceTensor& trace = *TraceTensor::from(self);
-  if (trace.chain() != nullptr || !is_dense(trace) || (capture_.is_callers(trace) && !capture_.starts_storage(trace)))
+  if (trace.chain() != nullptr || !is_dense(capture_.env(), trace) ||
+      (capture_.storages().is_callers(trace) && !capture_.storages().starts_storage(trace)))
     abort_capture(BreakKind::UnsupportedOperator, entry_.name + " of a part of a storage");
   std::vector<Arg> args = arguments(count_);
   if (entry_.functional == scatter) args.erase(args.begin() + 1);
@@ -222,15 +224,15 @@ static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::I
          (format.isNone() || format.toMemoryFormat() == at::MemoryFormat::Preserve);
 }
 
-// The results are values of their own, as long as nobody can see that they share the caller's memory.
+// The result is a value of its own, as long as nobody can see that it shares the caller's memory. Parts of a tensor
+// (aten::unsafe_split) keep the gaps of their strides, which a value of its own has not.
 void CaptureCall::hidden_view_of_callers(const TraceTensor& source) {
-  const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
-  std::vector<at::Tensor> tensors;
-  for (const ValueId v : results) {
-    tensors.push_back(capture_.make_result(v));
-    capture_.note_hidden_alias(source, *TraceTensor::from(tensors.back()));
-  }
-  finish(wrap(tensors));
+  if (!gives_one_tensor())
+    abort_capture(BreakKind::AliasedWrite,
+                  entry_.name + " of a caller's tensor with a history, whose parts share memory");
+  at::Tensor result = capture_.make_result(capture_.recorder().call(entry_.functional, arguments(count_))[0]);
+  capture_.storages().note_hidden_alias(source, *TraceTensor::from(result));
+  finish_with(std::move(result));
 }
 
 void CaptureCall::functional() {
@@ -239,16 +241,16 @@ void CaptureCall::functional() {
   if (is_hidden_view()) {
     // Autograd treats the result as new, with a history of its own. In a program's results, an alias of an argument has
     // none.
-    const at::Tensor source = stand_in(0);
-    const bool has_history = argument(0).toTensor().requires_grad() && capture_.is_callers(*TraceTensor::from(source));
+    const at::Tensor source = proxy(0);
+    const bool has_history =
+        argument(0).toTensor().requires_grad() && capture_.storages().is_callers(*TraceTensor::from(source));
     return has_history ? hidden_view_of_callers(*TraceTensor::from(source)) : view();
   }
   if (strided_copy()) return;
   if (count_ == 2 && argument(0).isTensor() && is_copy_of_read(entry_.functional, argument(0).toTensor(), argument(1)))
     return finish_with(capture_.make_result(value_of(capture_, argument(0).toTensor())));
   if (read_number() || batch_norm_in_training()) return;
-  const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
-  const uint64_t absent = capture_.absent_results;
+  const auto [results, absent] = capture_.recorder().record(entry_.functional, arguments(count_));
   const bool watched = is_watchable_empty(results);
   if (results.size() == 1 && absent == 0 && gives_one_tensor()) {
     at::Tensor result = watched ? capture_.make_watched_empty(results[0]) : capture_.make_result(results[0]);
@@ -265,12 +267,12 @@ void CaptureCall::note_copy(const at::Tensor& result) {
   static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view"),
                            to_copy = graph::op_id("aten::_to_copy");
   if (entry_.functional != clone && entry_.functional != unsafe_view && entry_.functional != to_copy) return;
-  const at::Tensor source = stand_in(0);
+  const at::Tensor source = proxy(0);
   if (source.scalar_type() == result.scalar_type() && source.device() == result.device())
-    capture_.note_copy(*TraceTensor::from(source), *TraceTensor::from(result));
+    capture_.storages().note_copy(*TraceTensor::from(source), *TraceTensor::from(result));
 }
 
-at::Tensor CaptureCall::stand_in(size_t i) {
+at::Tensor CaptureCall::proxy(size_t i) {
   const at::Tensor& tensor = argument(i).toTensor();
   return TraceTensor::from(tensor) != nullptr ? tensor : capture_.lift(tensor);
 }

@@ -63,7 +63,7 @@ class CaptureCall {
   bool is_watchable_empty(const std::vector<graph::ValueId>& results) const;
   void require_dense_gradients();
   void require_no_autocast();
-  void require_own_derivative();
+  void require_derivative_formula();
   // Handles a complex number or a symbolic float in the place of a number: a different form of the operator takes a
   // tensor.
   bool scalar_is_tensor();
@@ -79,7 +79,7 @@ class CaptureCall {
   void hidden_view_of_callers(const TraceTensor& source);
   void functional();
   void note_copy(const at::Tensor& result);
-  at::Tensor stand_in(size_t i);
+  at::Tensor proxy(size_t i);
 
   // ---- Views (capture_call_views.cpp)
 
@@ -87,29 +87,17 @@ class CaptureCall {
     static const graph::OpId op = graph::op_id("aten::as_strided");
     return op;
   }
-  // Offset of a view with a single result, computed from its operator. A view at its parent's offset needs no case.
-  sym::ExprId view_offset(const TraceTensor& parent, graph::OpId op, const std::vector<graph::Arg>& args);
-  // Converts an offset to elements of the view, whose element size may differ from the parent's.
-  sym::ExprId rescaled(sym::ExprId offset, DType from, DType to);
   // _conj and _neg_view change only how the memory is read.
   graph::OpId view_op() const;
   bool changes_bits() const;
   void change_bits(TraceTensor& view) const;
-  size_t dim(const TraceTensor& parent, const graph::Arg& arg) const;
-  // As dim(), for arguments without a shape rule: the operator itself raises on an invalid dimension.
+  // As ViewOffsets::dim(), for arguments without a shape rule: the operator itself raises on an invalid dimension.
   size_t checked_dim(const TraceTensor& parent, const graph::Arg& arg);
-  bool negative(sym::ExprId e);
-  sym::ExprId wrapped_index(const TraceTensor& parent, size_t d, const graph::Arg& arg);
-  sym::ExprId slice_offset(const TraceTensor& parent, const std::vector<graph::Arg>& args);
-  sym::ExprId diagonal_offset(const TraceTensor& parent, const std::vector<graph::Arg>& args);
   at::Tensor one_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args,
                       std::optional<std::vector<Extent>> within = std::nullopt);
-  // The extents of a view by as_strided of `view` (ViewChain).
-  static std::optional<std::vector<Extent>> extents(const TraceTensor& view);
   // as_strided addresses the storage in elements of its argument. The result is the storage's base as elements of
   // `dtype`, with the same start.
   at::Tensor memory_as(const at::Tensor& base, DType dtype);
-  bool is_dense(const TraceTensor& tensor) const;
   // Aborts where as_strided leaves the known memory. The program knows only the region of a caller's tensor, whose
   // place in the storage differs between calls. Eager mode itself refuses to leave any other memory.
   void check_inside(const TraceTensor& memory, const std::vector<graph::Arg>& args);
@@ -124,7 +112,6 @@ class CaptureCall {
   void in_place_view();
   // split, unbind and similar operators: each result is a slice or a selection of the parent.
   void views(TraceTensor& parent, const std::vector<graph::Arg>& args);
-  int64_t pin(sym::ExprId e);
   // Sizes of the chunks of a split. The number of chunks is specialized; the size of the last chunk stays symbolic.
   std::vector<sym::ExprId> pieces(const TraceTensor& parent, const std::vector<graph::Arg>& args, size_t d);
   void check_split(const TraceTensor& parent, const std::vector<graph::Arg>& args,
@@ -145,7 +132,6 @@ class CaptureCall {
   // Checks sizes and dtype category of a result against the target; eager mode raises on a mismatch.
   graph::ValueId fit(graph::ValueId result, const TraceTensor& target);
   bool decide_equal(sym::ExprId a, sym::ExprId b);
-  std::string shape_text(const graph::TensorType& type);
   // Eager mode refuses to write elements which share memory; it recognizes them by a stride of 0.
   void require_writable(const TraceTensor& target);
   // Eager mode refuses to write memory which the same operator reads elsewhere.

@@ -18,7 +18,7 @@ std::vector<Arg> CaptureCall::arguments(size_t count) {
 
 // Notes are taken only for the operator which the program calls: nested operators see tensors below autograd.
 AutogradNotes* CaptureCall::notes() const {
-  return capture_.recording == 1 && capture_.has_graph() ? capture_.counters.notes.get() : nullptr;
+  return capture_.recording == 1 && capture_.recorder().has_graph() ? capture_.counters.notes.get() : nullptr;
 }
 
 void CaptureCall::note_histories(AutogradNotes& notes, const std::vector<Arg>& args) const {
@@ -46,7 +46,7 @@ void CaptureCall::number_as_tensor(std::vector<Arg>& args) {
   bool others = false;
   graph::Graph::for_each_value(args, [&](const ValueId&) { others = true; });
   if (others) return;
-  const bool symbolic = capture_.symbolic_number && capture_.symbolic_number(argument(0).toTensor());
+  const bool symbolic = capture_.client().symbolic_number(argument(0).toTensor()).has_value();
   if (!symbolic && !is_float_among_numbers(args)) {
     args[0] = value_of(capture_, argument(0).toTensor());
     return;
@@ -54,8 +54,8 @@ void CaptureCall::number_as_tensor(std::vector<Arg>& args) {
   const DType dtype = std::holds_alternative<bool>(args[0])     ? DType::Bool
                       : std::holds_alternative<double>(args[0]) ? capture_.default_dtype
                                                                 : DType::I64;
-  args[0] = capture_.call(graph::op_id("aten::scalar_tensor"),
-                          {args[0], dtype, graph::None{}, graph::None{}, graph::None{}})[0];
+  args[0] = capture_.recorder().call(graph::op_id("aten::scalar_tensor"),
+                                     {args[0], dtype, graph::None{}, graph::None{}, graph::None{}})[0];
 }
 
 bool CaptureCall::is_float_among_numbers(const std::vector<Arg>& args) const {
@@ -83,9 +83,9 @@ void CaptureCall::give_dtype(std::vector<Arg>& args) {
     abort_capture(BreakKind::UnsupportedDtype, "a float beside a number in half precision");
   for (Arg& arg : args)
     if (const auto* v = std::get_if<ValueId>(&arg); v != nullptr && is_number(*v))
-      arg = capture_.call(graph::op_id("aten::_to_copy"),
-                          {*v, compute_dtype(dtype.value_or(capture_.default_dtype)), graph::None{}, graph::None{},
-                           graph::None{}, false, graph::None{}})[0];
+      arg = capture_.recorder().call(graph::op_id("aten::_to_copy"),
+                                     {*v, compute_dtype(dtype.value_or(capture_.default_dtype)), graph::None{},
+                                      graph::None{}, graph::None{}, false, graph::None{}})[0];
 }
 
 void CaptureCall::append_defaults(std::vector<Arg>& args) {

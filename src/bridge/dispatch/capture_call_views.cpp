@@ -2,33 +2,27 @@
 
 #include "bridge/capture/sym_node.h"
 #include "bridge/dispatch/capture_call.h"
+#include "bridge/dispatch/view_offsets.h"
 #include "bridge/symbolic/tensor_geometry.h"
 #include "ops/op_def.h"
-#include "ops/view_slice.h"
 
 namespace cresset::bridge {
 
 using graph::Arg;
 using graph::ValueId;
 
-sym::ExprId CaptureCall::view_offset(const TraceTensor& parent, graph::OpId op, const std::vector<Arg>& args) {
-  sym::ExprPool& pool = capture_.env().pool();
-  static const graph::OpId slice = graph::op_id("aten::slice.Tensor"), select = graph::op_id("aten::select.int"),
-                           diagonal = graph::op_id("aten::diagonal");
-  if (op == slice) return slice_offset(parent, args);
-  if (op == select) {
-    const size_t d = dim(parent, args[1]);
-    return pool.add(parent.offset(), pool.mul(wrapped_index(parent, d, args[2]), parent.type().strides[d]));
-  }
-  if (op == as_strided()) return std::get<sym::ExprId>(args[3]);
-  if (op == diagonal) return diagonal_offset(parent, args);
-  return parent.offset();
+// The extents of a view by as_strided of `view` (ViewChain).
+static std::optional<std::vector<Extent>> extents(const TraceTensor& view) {
+  if (view.chain() == nullptr) return std::nullopt;
+  std::vector<Extent> out = view.chain()->within;
+  out.push_back({view.type().sizes, view.type().strides, view.offset()});
+  return out;
 }
 
-sym::ExprId CaptureCall::rescaled(sym::ExprId offset, DType from, DType to) {
-  sym::ExprPool& pool = capture_.env().pool();
-  if (byte_size(from) == byte_size(to)) return offset;
-  return pool.floor_div(pool.mul(offset, pool.constant(byte_size(from))), pool.constant(byte_size(to)));
+static int64_t specialize(sym::ShapeEnv& env, sym::ExprId e) {
+  const std::optional<int64_t> value = env.specialize(e, current_reason());
+  if (!value) abort_capture(BreakKind::DataDependentSize, "a number of results that only data can give");
+  return *value;
 }
 
 graph::OpId CaptureCall::view_op() const { return changes_bits() ? graph::op_id("aten::alias") : entry_.functional; }
@@ -46,52 +40,11 @@ void CaptureCall::change_bits(TraceTensor& view) const {
   view.mark(view.is_conj() != conjugates, view.is_neg() == conjugates);
 }
 
-size_t CaptureCall::dim(const TraceTensor& parent, const Arg& arg) const {
-  const int64_t d = capture_.env().pool().const_value(capture_.env().simplify(std::get<sym::ExprId>(arg)));
-  return static_cast<size_t>(d < 0 ? d + static_cast<int64_t>(parent.type().rank()) : d);
-}
-
 size_t CaptureCall::checked_dim(const TraceTensor& parent, const Arg& arg) {
-  const size_t d = dim(parent, arg);
+  const size_t d = ViewOffsets(capture_).dim(parent, arg);
   if (d < parent.type().rank()) return d;
   generic_check();
   abort_capture(BreakKind::InvalidArguments, entry_.name + " along a dimension that is not there");
-}
-
-bool CaptureCall::negative(sym::ExprId e) {
-  sym::ExprPool& pool = capture_.env().pool();
-  const std::optional<bool> answer =
-      capture_.env().evaluate(pool.lt(e, pool.constant(0)), [] { return current_reason(); });
-  if (!answer) abort_capture(BreakKind::DataDependentValue, "an index that only data can give");
-  return *answer;
-}
-
-sym::ExprId CaptureCall::wrapped_index(const TraceTensor& parent, size_t d, const Arg& arg) {
-  const sym::ExprId index = std::get<sym::ExprId>(arg);
-  sym::ExprPool& pool = capture_.env().pool();
-  if (!capture_.env().hint(index) && !capture_.env().known_true(pool.ge(index, pool.constant(0))))
-    return ops::from_either_end(pool, index, parent.type().sizes[d]);
-  return negative(index) ? capture_.env().pool().add(index, parent.type().sizes[d]) : index;
-}
-
-sym::ExprId CaptureCall::slice_offset(const TraceTensor& parent, const std::vector<Arg>& args) {
-  sym::ExprPool& pool = capture_.env().pool();
-  if (std::holds_alternative<graph::None>(args[2])) return parent.offset();
-  const size_t d = dim(parent, args[1]);
-  const sym::ExprId given = std::get<sym::ExprId>(args[2]);
-  const bool by_data = !capture_.env().hint(given) && !capture_.env().known_true(pool.ge(given, pool.constant(0)));
-  sym::ExprId start =
-      by_data ? ops::from_either_end(pool, given, parent.type().sizes[d]) : wrapped_index(parent, d, args[2]);
-  start = pool.min(pool.max(start, pool.constant(0)), parent.type().sizes[d]);
-  return pool.add(parent.offset(), pool.mul(capture_.env().simplify(start), parent.type().strides[d]));
-}
-
-sym::ExprId CaptureCall::diagonal_offset(const TraceTensor& parent, const std::vector<Arg>& args) {
-  sym::ExprPool& pool = capture_.env().pool();
-  const sym::ExprId offset = std::get<sym::ExprId>(args[1]);
-  if (!negative(offset))
-    return pool.add(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[3])]));
-  return pool.sub(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[2])]));
 }
 
 // Eager mode refuses to split lazily conjugated or negated numbers into their parts.
@@ -108,7 +61,7 @@ static void require_whole_elements(Capture& capture, const std::string& op, cons
                                    sym::ExprId offset, DType as) {
   const int64_t factor = byte_size(as) / byte_size(parent.type().dtype);
   if (factor < 2) return;
-  if (capture.is_callers(parent) && !capture.starts_storage(parent))
+  if (capture.storages().is_callers(parent) && !capture.storages().starts_storage(parent))
     abort_capture(BreakKind::UnsupportedLayout, op + " at an offset in an argument's storage");
   sym::ExprPool& pool = capture.env().pool();
   const sym::ExprId is_whole = pool.eq(pool.mod(offset, pool.constant(factor)), pool.constant(0));
@@ -131,24 +84,18 @@ struct AsViewed {
 
 at::Tensor CaptureCall::one_view(TraceTensor& parent, graph::OpId op, std::vector<Arg> args,
                                  std::optional<std::vector<Extent>> within) {
-  const std::vector<ValueId> results = capture_.call(op, args);
+  const std::vector<ValueId> results = capture_.recorder().call(op, args);
   const OpEntry* outer = std::exchange(current_op_, &entry_);
-  const sym::ExprId offset = view_offset(parent, op, args);
+  const sym::ExprId offset = ViewOffsets(capture_).of(parent, op, args);
   current_op_ = outer;
   const DType dtype = capture_.graph().type(results[0]).dtype;
   require_plain_elements(entry_.name, parent, dtype);
   require_whole_elements(capture_, entry_.name, parent, offset, dtype);
   const AsViewed mode(argument(0).toTensor());
-  at::Tensor out = capture_.make_view(parent, op, std::move(args), results[0],
-                                      rescaled(offset, parent.type().dtype, dtype), std::move(within));
+  at::Tensor out =
+      capture_.make_view(parent, op, std::move(args), results[0],
+                         ViewOffsets(capture_).rescaled(offset, parent.type().dtype, dtype), std::move(within));
   if (changes_bits()) change_bits(*TraceTensor::from(out));
-  return out;
-}
-
-std::optional<std::vector<Extent>> CaptureCall::extents(const TraceTensor& view) {
-  if (view.chain() == nullptr) return std::nullopt;
-  std::vector<Extent> out = view.chain()->within;
-  out.push_back({view.type().sizes, view.type().strides, view.offset()});
   return out;
 }
 
@@ -156,7 +103,8 @@ at::Tensor CaptureCall::memory_as(const at::Tensor& base, DType dtype) {
   TraceTensor& trace = *TraceTensor::from(base);
   const DType own = trace.type().dtype;
   if (own == dtype) return base;
-  if (!is_dense(trace)) abort_capture(BreakKind::UnsupportedLayout, entry_.name + " of memory with gaps");
+  if (!is_dense(capture_.env(), trace))
+    abort_capture(BreakKind::UnsupportedLayout, entry_.name + " of memory with gaps");
   sym::ExprPool& pool = capture_.env().pool();
   const int64_t factor = std::max<int64_t>(1, byte_size(dtype) / byte_size(own));
   const sym::ExprId count = graph::numel(pool, trace.type().sizes), whole = pool.constant(factor);
@@ -165,10 +113,6 @@ at::Tensor CaptureCall::memory_as(const at::Tensor& base, DType dtype) {
   const at::Tensor row = one_view(trace, as_strided(), {trace.value, sizes, strides, pool.constant(0)});
   TraceTensor& elements = *TraceTensor::from(row);
   return one_view(elements, graph::op_id("aten::view.dtype"), {elements.value, dtype});
-}
-
-bool CaptureCall::is_dense(const TraceTensor& tensor) const {
-  return geometry::is_non_overlapping_and_dense(capture_.env(), tensor.type().sizes, tensor.type().strides);
 }
 
 void CaptureCall::check_inside(const TraceTensor& memory, const std::vector<Arg>& args) {
@@ -183,7 +127,7 @@ void CaptureCall::check_inside(const TraceTensor& memory, const std::vector<Arg>
   const sym::ExprId count = graph::numel(pool, memory.type().sizes);
   const std::optional<bool> inside =
       capture_.env().evaluate(pool.logical_or(empty, pool.lt(last, count)), [] { return current_reason(); });
-  if (!inside.value_or(!capture_.is_callers(memory)))
+  if (!inside.value_or(!capture_.storages().is_callers(memory)))
     abort_capture(BreakKind::UnsupportedLayout, entry_.name + " beyond the memory of a tensor");
 }
 
@@ -191,7 +135,7 @@ at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
   const TraceTensor& trace = *TraceTensor::from(of);
   if (std::holds_alternative<graph::None>(args[3])) {
     args[3] = trace.offset();
-  } else if (capture_.is_callers(trace) && !capture_.starts_storage(trace)) {
+  } else if (capture_.storages().is_callers(trace) && !capture_.storages().starts_storage(trace)) {
     abort_capture(BreakKind::UnsupportedLayout, entry_.name + " at an offset in an argument's storage");
   }
   const at::Tensor base = capture_.base_of(trace);
@@ -201,7 +145,7 @@ at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
   TraceTensor& whole = *TraceTensor::from(memory);
   args[0] = whole.value;
   // The program has no memory between the elements of a value.
-  const bool dense = is_dense(whole);
+  const bool dense = is_dense(capture_.env(), whole);
   if (!dense && !is_all_of(whole, args))
     abort_capture(BreakKind::UnsupportedLayout, entry_.name + " of memory with gaps");
   if (dense) check_inside(whole, args);
@@ -235,7 +179,7 @@ bool CaptureCall::is_known_view() const {
 void CaptureCall::view() {
   if (!is_known_view())
     abort_capture(BreakKind::UnsupportedOperator, entry_.name + ", of which nothing says where its elements are");
-  at::Tensor base = stand_in(0);
+  at::Tensor base = proxy(0);
   TraceTensor& parent = *TraceTensor::from(base);
   std::vector<Arg> args = arguments_of_view(parent);
   if (entry_.functional == as_strided()) return finish_with(strided(base, std::move(args)));
@@ -254,7 +198,7 @@ void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
   c10::List<at::Tensor> out;
   if (entry_.functional == unbind) {
     const size_t d = checked_dim(parent, args[1]);
-    const int64_t n = pin(parent.type().sizes[d]);
+    const int64_t n = specialize(capture_.env(), parent.type().sizes[d]);
     for (int64_t i = 0; i < n; ++i) out.push_back(select(parent, args[0], d, pool.constant(i)));
   } else if (entry_.functional == split || entry_.functional == split_sizes || entry_.functional == unsafe ||
              entry_.functional == unsafe_sizes) {
@@ -271,12 +215,6 @@ void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
   finish({out});
 }
 
-int64_t CaptureCall::pin(sym::ExprId e) {
-  const std::optional<int64_t> value = capture_.env().specialize(e, current_reason());
-  if (!value) abort_capture(BreakKind::DataDependentSize, "a number of results that only data can give");
-  return *value;
-}
-
 std::vector<sym::ExprId> CaptureCall::pieces(const TraceTensor& parent, const std::vector<Arg>& args, size_t d) {
   if (const auto* sizes = std::get_if<std::vector<sym::ExprId>>(&args[1])) {
     check_split(parent, args, *sizes, d);
@@ -291,7 +229,8 @@ std::vector<sym::ExprId> CaptureCall::pieces(const TraceTensor& parent, const st
     if (!decide_equal(total, piece)) (void)generic_check();
     return {total};
   }
-  const int64_t count = std::max<int64_t>(1, pin(capture_.env().simplify(pool.ceil_div(total, piece))));
+  const int64_t count =
+      std::max<int64_t>(1, specialize(capture_.env(), capture_.env().simplify(pool.ceil_div(total, piece))));
   std::vector<sym::ExprId> out(static_cast<size_t>(count - 1), piece);
   out.push_back(pool.sub(total, pool.mul(piece, pool.constant(count - 1))));
   return out;
@@ -321,7 +260,7 @@ void CaptureCall::assume_split(const TraceTensor& parent, const std::vector<Arg>
 }
 
 bool CaptureCall::generic_check() {
-  capture_.call(entry_.functional, arguments(count_));
+  capture_.recorder().call(entry_.functional, arguments(count_));
   return true;
 }
 
@@ -354,7 +293,7 @@ at::Tensor CaptureCall::derived(TraceTensor& parent, const char* op, std::vector
 void CaptureCall::in_place_view() {
   at::Tensor self = argument(0).toTensor();
   TraceTensor* target = TraceTensor::from(self);
-  if (target == nullptr || Guest::stand_in_of(self.unsafeGetTensorImpl()) != nullptr)
+  if (target == nullptr || InputProxy::proxy_of(self.unsafeGetTensorImpl()) != nullptr)
     abort_capture(BreakKind::SideEffect, entry_.name + " on a tensor from outside changes its shape for good");
   std::vector<Arg> args = arguments_of_view(*target);
   at::Tensor result = entry_.functional == as_strided() ? strided(self, std::move(args))

@@ -6,19 +6,26 @@ namespace cresset::bridge {
 using graph::Arg;
 using graph::ValueId;
 
+static std::string shape_text(const sym::ShapeEnv& env, const graph::TensorType& type) {
+  std::vector<int64_t> sizes;
+  for (const sym::ExprId e : type.sizes) sizes.push_back(env.hint_or(e, -1));
+  return c10::str(c10::IntArrayRef(sizes));
+}
+
 ValueId CaptureCall::fit(ValueId result, const TraceTensor& target) {
   graph::Graph& graph = capture_.graph();
   const graph::TensorType& type = graph.type(result);
   bool same = type.sizes.size() == target.type().sizes.size();
   for (size_t d = 0; same && d < type.sizes.size(); ++d) same = decide_equal(type.sizes[d], target.type().sizes[d]);
   if (!same)
-    TORCH_CHECK(false, "output with shape ", shape_text(target.type()), " doesn't match the broadcast shape ",
-                shape_text(type));
+    TORCH_CHECK(false, "output with shape ", shape_text(capture_.env(), target.type()),
+                " doesn't match the broadcast shape ", shape_text(capture_.env(), type));
   if (type.dtype == target.type().dtype) return result;
   TORCH_CHECK(category(type.dtype) <= category(target.type().dtype), "result type ", to_torch(type.dtype),
               " can't be cast to the desired output type ", to_torch(target.type().dtype));
-  return capture_.call(graph::op_id("aten::_to_copy"), {result, target.type().dtype, graph::None{}, graph::None{},
-                                                        graph::None{}, false, graph::None{}})[0];
+  return capture_.recorder().call(
+      graph::op_id("aten::_to_copy"),
+      {result, target.type().dtype, graph::None{}, graph::None{}, graph::None{}, false, graph::None{}})[0];
 }
 
 bool CaptureCall::decide_equal(sym::ExprId a, sym::ExprId b) {
@@ -26,14 +33,8 @@ bool CaptureCall::decide_equal(sym::ExprId a, sym::ExprId b) {
   return capture_.env().evaluate(capture_.env().pool().eq(a, b), [] { return current_reason(); }).value_or(false);
 }
 
-std::string CaptureCall::shape_text(const graph::TensorType& type) {
-  std::vector<int64_t> sizes;
-  for (const sym::ExprId e : type.sizes) sizes.push_back(capture_.env().hint_or(e, -1));
-  return c10::str(c10::IntArrayRef(sizes));
-}
-
 void CaptureCall::require_writable(const TraceTensor& target) {
-  capture_.require_writable(target);
+  capture_.storages().require_writable(target);
   sym::ExprPool& pool = capture_.env().pool();
   const graph::TensorType& type = target.type();
   for (size_t d = 0; d < type.rank(); ++d)
@@ -46,7 +47,7 @@ void CaptureCall::check_overlap(const TraceTensor& target) {
     const TraceTensor* read = argument(i).isTensor() && argument(i).toTensor().defined()
                                   ? TraceTensor::from(argument(i).toTensor())
                                   : nullptr;
-    if (read != nullptr && read != &target && capture_.overlaps_partly(target, *read))
+    if (read != nullptr && read != &target && capture_.storages().overlaps_partly(target, *read))
       abort_capture(BreakKind::AliasedWrite, entry_.name + " writes memory that it reads elsewhere");
   }
 }
@@ -55,14 +56,14 @@ void CaptureCall::in_place() {
   static const graph::OpId conjugated = graph::op_id("aten::conj_physical");
   at::Tensor self = argument(0).toTensor();
   if (entry_.functional == conjugated && !self.is_complex()) return finish_with(std::move(self));
-  at::Tensor target_tensor = stand_in(0);
+  at::Tensor target_tensor = proxy(0);
   TraceTensor& target = *TraceTensor::from(target_tensor);
   require_writable(target);
   check_overlap(target);
   const size_t kept = entry_.functional_handle->schema().arguments().size();
   std::vector<Arg> args = arguments(std::min(count_, kept));
   if (args.size() < kept) append_defaults(args);
-  const std::vector<ValueId> results = capture_.call(entry_.functional, std::move(args));
+  const std::vector<ValueId> results = capture_.recorder().call(entry_.functional, std::move(args));
   capture_.write(target, fit(results[0], target));
   finish_with(std::move(self));
 }
@@ -71,12 +72,12 @@ void CaptureCall::out() {
   const size_t kept = count_ - entry_.out_arguments;
   strided_copy();
   for (size_t i = kept; i < count_; ++i)
-    if (argument(i).isTensor()) require_writable(*TraceTensor::from(stand_in(i)));
-  const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(kept));
+    if (argument(i).isTensor()) require_writable(*TraceTensor::from(proxy(i)));
+  const std::vector<ValueId> results = capture_.recorder().call(entry_.functional, arguments(kept));
   // Permitted dtypes of an out argument differ between operators, and meta kernels accept too many.
   for (size_t i = 0; i < entry_.out_arguments; ++i)
     if (argument(kept + i).isTensor() &&
-        capture_.graph().type(results.at(i)).dtype != TraceTensor::from(stand_in(kept + i))->type().dtype)
+        capture_.graph().type(results.at(i)).dtype != TraceTensor::from(proxy(kept + i))->type().dtype)
       abort_capture(BreakKind::UnsupportedDtype, entry_.name + " has an out argument of another dtype");
   std::vector<c10::IValue> outs;
   for (size_t i = 0; i < entry_.out_arguments; ++i) {
@@ -90,7 +91,7 @@ void CaptureCall::out() {
 }
 
 void CaptureCall::write_out(size_t i, ValueId result) {
-  at::Tensor target_tensor = stand_in(i);
+  at::Tensor target_tensor = proxy(i);
   TraceTensor& target = *TraceTensor::from(target_tensor);
   check_overlap(target);
   const graph::TensorType& type = capture_.graph().type(result);

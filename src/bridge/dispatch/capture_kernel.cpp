@@ -50,7 +50,7 @@ class CaptureKernel final : public c10::OperatorKernel {
     if (capture->closed()) return run_natively(handle_, *capture, *stack);
     std::call_once(classified_, [&] { entry_ = std::make_unique<OpEntry>(classify(handle_)); });
     capture->set_location();
-    if (entry_->foreign) return run_between_pieces(*capture, *stack);
+    if (entry_->foreign) return run_between_segments(*capture, *stack);
     // Operators on lists of tensors: ATen's CPU kernel handles the tensors in turn, by operators which arrive here.
     if (is_of_lists_on_cpu(*stack)) return handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     try {
@@ -71,7 +71,7 @@ class CaptureKernel final : public c10::OperatorKernel {
   }
 
  private:
-  void run_between_pieces(Capture& capture, Stack& stack) const {
+  void run_between_segments(Capture& capture, Stack& stack) const {
     capture.flush(
         {BreakKind::UntraceableFunction, entry_->name + ", which works with objects or processes that no program has"});
     run_natively(handle_, capture, stack);
@@ -165,7 +165,7 @@ namespace {
 Registry& registry() {
   static Registry* const one = [] {
     install_symbolic_composites();
-    install_own_derivatives();
+    install_derivative_formulas();
     // torch gives its own backends' autograd keys a fallback. Without a fallback, operators without an autograd kernel
     // (most custom operators) would have nothing to run on a trace tensor.
     static torch::Library autograd(torch::Library::IMPL, "_", c10::DispatchKey::AutogradPrivateUse3, __FILE__,

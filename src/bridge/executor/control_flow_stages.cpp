@@ -8,16 +8,16 @@ namespace cresset::bridge {
 
 // Compiles the subgraphs. Their inputs are the table's entries for graph inputs, then the values computed by
 // surrounding stages.
-void StagedProgram::add_parts(Stage& stage, const graph::Graph& graph, std::vector<GraphPart> parts,
+void StagedProgram::add_parts(Stage& stage, const graph::Graph& graph, std::vector<Subgraph> parts,
                               const std::vector<SymbolBinding>& symbols, size_t real_inputs,
                               const driver::Options& options) {
   std::vector<graph::ValueId> given;
-  for (const GraphPart& part : parts)
+  for (const Subgraph& part : parts)
     for (const graph::ValueId v : used_from_outside(graph, part))
       if (graph.value(v).kind == graph::Value::Kind::Result && std::find(given.begin(), given.end(), v) == given.end())
         given.push_back(v);
   for (const graph::ValueId v : given) stage.given.push_back(places_.at(v).index);
-  for (GraphPart& part : parts) {
+  for (Subgraph& part : parts) {
     std::unique_ptr<graph::Graph> own = graph_of(graph, part, given);
     stage.parts.push_back(std::make_unique<StagedProgram>(std::move(own), std::move(part.calls), symbols, real_inputs,
                                                           constants_, options, this));

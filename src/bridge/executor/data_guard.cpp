@@ -38,12 +38,12 @@ bool DataGuard::holds(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) 
   return same_number(value(inputs, symbols), expected_);
 }
 
-at::Scalar Capture::read_number(graph::ValueId value) {
-  if (graph_->type(value).device.kind != graph::DeviceKind::Cpu)
+at::Scalar GraphRecorder::read_number(graph::ValueId value) {
+  if (graph().type(value).device.kind != graph::DeviceKind::Cpu)
     abort_capture(BreakKind::UnsupportedDevice, "a number read from a device");
   if (!data_calls_.empty())
     abort_capture(BreakKind::DataDependentValue, "a number read from tensor data after a size that data made");
-  if (category(graph_->type(value).dtype) == DTypeCategory::Complex)
+  if (category(graph().type(value).dtype) == DTypeCategory::Complex)
     abort_capture(BreakKind::UnsupportedDtype, "a complex number read from data");
   constexpr size_t kMostReads = 16;
   if (data_reads_.size() >= kMostReads) abort_capture(BreakKind::Limits, "more than 16 numbers read from tensor data");
@@ -53,10 +53,10 @@ at::Scalar Capture::read_number(graph::ValueId value) {
     slots.emplace(symbols_[i].var, i);
     symbols.push_back(env().hint_or(env().pool().var(symbols_[i].var), 0));
   }
-  const std::string location = graph_->locations[graph_->current_location];
+  const std::string location = graph().locations[graph().current_location];
   std::vector<at::Tensor> constants;
   for (const at::Tensor& constant : constants_) {
-    const at::Tensor alias = Guest::alias_of(constant);
+    const at::Tensor alias = InputProxy::alias_of(constant);
     constants.push_back(alias.defined() ? alias : constant);
   }
   // Inputs after the caller's tensors are gradients of the results, which do not exist when a cache entry is chosen.
@@ -74,10 +74,10 @@ at::Scalar Capture::read_number(graph::ValueId value) {
     cut->inputs.resize(std::min(cut->inputs.size(), real_inputs_.size()));
     return cut;
   };
-  StepAside aside;
-  const DataGuard now({without_gradients(cut_to(*graph_, value)), at::Scalar(0), location}, constants, slots);
+  Capture::StepAside aside;
+  const DataGuard now({without_gradients(cut_to(graph(), value)), at::Scalar(0), location}, constants, slots);
   const at::Scalar number = now.value(real_inputs_, symbols.data());
-  data_reads_.push_back({without_gradients(cut_to(*graph_, value)), number, location});
+  data_reads_.push_back({without_gradients(cut_to(graph(), value)), number, location});
   return number;
 }
 

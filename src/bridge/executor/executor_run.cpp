@@ -112,7 +112,7 @@ namespace {
 
 // Dimensions of stride 0 repeat an element: only this element is copied.
 void copy_elements(at::Tensor into, at::Tensor from) {
-  if (turn_channels(from, into)) return;
+  if (convert_layout(from, into)) return;
   for (int64_t d = 0; d < into.dim(); ++d) {
     if (into.stride(d) != 0 || into.size(d) < 2) continue;
     into = into.narrow(d, 0, 1);

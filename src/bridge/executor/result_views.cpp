@@ -76,6 +76,17 @@ at::Tensor ResultViews::of_written(size_t i, const at::Tensor& base, const int64
   return view(views_[i], base, geometry.data(), made.strides());
 }
 
+void ResultViews::set_versions(const std::vector<at::Tensor>& results) const {
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const uint32_t leader = views_[i].spec.versions;
+    const bool is_callers_own = views_[i].spec.kind != OutputSpec::Kind::GraphOutput && !views_[i].spec.is_view;
+    if (leader == OutputSpec::kOfBase || is_callers_own || !results[i].defined() || results[i].is_inference()) continue;
+    c10::TensorImpl* impl = results[i].unsafeGetTensorImpl();
+    impl->set_version_counter(leader == i ? c10::VariableVersion(0)
+                                          : results[leader].unsafeGetTensorImpl()->version_counter());
+  }
+}
+
 // Whether no other result lies in the same memory.
 bool ResultViews::is_alone(size_t i) const {
   const auto shares = [&](const View& v) {

@@ -28,6 +28,9 @@ class ResultViews {
                                const std::vector<at::Tensor>& results, const int64_t* symbols,
                                bool below_autograd = false, const VisibleStrides::Answer* strides = nullptr) const;
 
+  // Gives results that share no counter with their base the counters that the call of the capture gave them.
+  void set_versions(const std::vector<at::Tensor>& results) const;
+
   // Result i alone, as a view which autograd records. `made`: the result of make().
   at::Tensor recorded(size_t i, const at::Tensor& base, const int64_t* symbols, const at::Tensor& made) const;
 

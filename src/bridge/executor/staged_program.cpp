@@ -139,7 +139,7 @@ StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<Da
       for (const sym::VarId var : compiled->program.symbols) stage.symbols.push_back(slots.at(var));
       stage.executor = std::make_unique<Executor>(std::move(*compiled), constants_);
     }
-    std::vector<GraphPart> parts;
+    std::vector<Subgraph> parts;
     if (part < calls.size()) {
       parts = std::move(calls[part].parts);
       end_with(stage, std::move(calls[part]), symbols, real_inputs);

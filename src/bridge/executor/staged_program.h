@@ -69,7 +69,7 @@ class StagedProgram {
   class Cutter;
   void end_with(Stage& stage, DataDependentCall call, const std::vector<SymbolBinding>& symbols,
                 size_t real_inputs) const;
-  void add_parts(Stage& stage, const graph::Graph& graph, std::vector<GraphPart> parts,
+  void add_parts(Stage& stage, const graph::Graph& graph, std::vector<Subgraph> parts,
                  const std::vector<SymbolBinding>& symbols, size_t real_inputs, const driver::Options& options);
   at::Tensor at(graph::ValueId value, const std::vector<at::Tensor>& table) const;
   void run_parts(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const;

@@ -62,20 +62,20 @@ std::vector<int64_t> inverse_permutation(const sym::ExprPool& pool, const ViewCh
 }  // namespace
 
 // The parent of a view with the same elements in the same order: `view` is the operator which leads back to it.
-graph::ValueId Capture::scattered_whole(graph::ValueId value, const graph::TensorType& parent, OpId view,
-                                        std::vector<Arg> args) {
+graph::ValueId StorageTable::scattered_whole(graph::ValueId value, const graph::TensorType& parent, OpId view,
+                                             std::vector<Arg> args) {
   graph::TensorType type = parent;
-  type.strides = graph::contiguous_strides(env().pool(), type.sizes);
-  if (!graph::is_contiguous(env(), graph_->type(value)))
-    value = call(graph::op_id("aten::clone"), {value, graph::MemoryFormat::Contiguous})[0];
+  type.strides = graph::contiguous_strides(recorder_.env().pool(), type.sizes);
+  if (!graph::is_contiguous(recorder_.env(), recorder_.graph().type(value)))
+    value = recorder_.call(graph::op_id("aten::clone"), {value, graph::MemoryFormat::Contiguous})[0];
   args.insert(args.begin(), Arg(value));
-  return append(view, std::move(args), {std::move(type)})[0];
+  return recorder_.append(view, std::move(args), {std::move(type)})[0];
 }
 
 // The parent's contents after a write of `value` to the view.
-graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value) {
+graph::ValueId StorageTable::scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value) {
   const ViewOps& v = view_ops();
-  sym::ExprPool& pool = env().pool();
+  sym::ExprPool& pool = recorder_.env().pool();
   if (is_identity(link.op)) return value;
   if (is_reshape(link.op)) return scattered_whole(value, link.parent_type, v.unsafe_view, {link.parent_type.sizes});
   if (link.op == v.view_as_real) return scattered_whole(value, link.parent_type, v.view_as_complex, {});
@@ -84,28 +84,30 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
   if (link.op == v.permute || link.op == v.transpose || link.op == v.t) {
     std::vector<sym::ExprId> dims;
     for (const int64_t d : inverse_permutation(pool, link)) dims.push_back(pool.constant(d));
-    return call(v.permute, {value, dims})[0];
+    return recorder_.call(v.permute, {value, dims})[0];
   }
   std::vector<Arg> args = link.args;
   args[0] = parent;
   args.insert(args.begin() + 1, Arg(value));
-  if (link.op == v.slice) return append(graph::op_id("aten::slice_scatter"), std::move(args), {link.parent_type})[0];
-  if (link.op == v.select) return append(graph::op_id("aten::select_scatter"), std::move(args), {link.parent_type})[0];
+  if (link.op == v.slice)
+    return recorder_.append(graph::op_id("aten::slice_scatter"), std::move(args), {link.parent_type})[0];
+  if (link.op == v.select)
+    return recorder_.append(graph::op_id("aten::select_scatter"), std::move(args), {link.parent_type})[0];
   if (link.op == v.as_strided) {
     const auto why = [] { return current_reason(); };
-    if (!geometry::decide_non_overlapping(env(), link.type.sizes, link.type.strides, why))
+    if (!geometry::decide_non_overlapping(recorder_.env(), link.type.sizes, link.type.strides, why))
       abort_capture(BreakKind::AliasedWrite,
                     "a write through aten::as_strided to elements that may share their memory");
     // A strided view is made of a whole dense base: its offset counts from the base's first element, as in the base's
     // value.
-    return append(graph::op_id("aten::as_strided_scatter"), std::move(args), {link.parent_type})[0];
+    return recorder_.append(graph::op_id("aten::as_strided_scatter"), std::move(args), {link.parent_type})[0];
   }
   if (link.op == v.diagonal)
-    return append(graph::op_id("aten::diagonal_scatter"), std::move(args), {link.parent_type})[0];
+    return recorder_.append(graph::op_id("aten::diagonal_scatter"), std::move(args), {link.parent_type})[0];
   if (link.op == v.expand) {
     bool same = link.type.sizes.size() == link.parent_type.sizes.size();
     for (size_t d = 0; same && d < link.type.sizes.size(); ++d)
-      same = env().known_equal(link.type.sizes[d], link.parent_type.sizes[d]);
+      same = recorder_.env().known_equal(link.type.sizes[d], link.parent_type.sizes[d]);
     if (same) return value;
   }
   abort_capture(BreakKind::AliasedWrite, c10::str("a write through ", std::string(graph::op_name(link.op))));
@@ -113,23 +115,23 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
 
 // Whether a view's strides and offset also locate its elements in the base's value: the base must be dense, and the
 // view must read its elements unchanged.
-bool Capture::lies_in_base(const TraceTensor& tensor) const {
-  const graph::TensorType& base = graph_->type(storages_[tensor.storage_id().index].value);
+bool StorageTable::lies_in_base(const TraceTensor& tensor) const {
+  const graph::TensorType& base = recorder_.graph().type(storages_[tensor.storage_id().index].value);
   for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
     if (link->parent_type.dtype != base.dtype) return false;
   return tensor.type().dtype == base.dtype &&
-         geometry::is_non_overlapping_and_dense(graph_->env(), base.sizes, base.strides);
+         geometry::is_non_overlapping_and_dense(recorder_.graph().env(), base.sizes, base.strides);
 }
 
 // The base's contents after a write of `value` to the view's memory.
-graph::ValueId Capture::scattered(const TraceTensor& tensor, graph::ValueId value) {
+graph::ValueId StorageTable::scattered(const TraceTensor& tensor, graph::ValueId value) {
   const Storage& storage = storages_[tensor.storage_id().index];
   const ViewOps& v = view_ops();
   bool by_numbers = false;
   for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
     by_numbers = by_numbers || link->op == v.unfold;
   if (by_numbers && lies_in_base(tensor)) {
-    ViewChain whole{nullptr, v.as_strided, {}, graph_->type(storage.value), tensor.type(), {}};
+    ViewChain whole{nullptr, v.as_strided, {}, recorder_.graph().type(storage.value), tensor.type(), {}};
     whole.args = {storage.value, tensor.type().sizes, tensor.type().strides, tensor.offset()};
     return scatter(whole, storage.value, value);
   }

@@ -45,7 +45,7 @@ std::string machine() {
 
 std::string cache_file() {
   const std::string folder = cache_folder();
-  return folder.empty() ? "" : folder + "/library_race.json";
+  return folder.empty() ? "" : folder + "/autotune.json";
 }
 
 // Format: {machine: {key: candidate}}; an unreadable file counts as empty.
@@ -55,7 +55,7 @@ nlohmann::json read_decisions(const std::string& path) {
   return json.is_object() ? json : nlohmann::json::object();
 }
 
-void save_at_exit() { LibraryRace::get().save(); }
+void save_at_exit() { Autotuner::get().save(); }
 
 }  // namespace
 
@@ -64,10 +64,10 @@ int size_class(int64_t size) {
   return static_cast<int>(std::lround(2 * std::log2(static_cast<double>(size))));
 }
 
-RaceEntry::RaceEntry(std::string key, std::vector<std::string> candidates)
+AutotuneEntry::AutotuneEntry(std::string key, std::vector<std::string> candidates)
     : key_(std::move(key)), candidates_(std::move(candidates)), lanes_(candidates_.size()) {}
 
-RaceEntry::Pick RaceEntry::pick_undecided() {
+AutotuneEntry::Pick AutotuneEntry::pick_undecided() {
   const std::lock_guard lock(mutex_);
   int next = -1;
   for (size_t i = 0; i < lanes_.size(); ++i) {
@@ -79,7 +79,7 @@ RaceEntry::Pick RaceEntry::pick_undecided() {
   return {next, true};
 }
 
-int RaceEntry::rounds_of(const Lane& lane) const {
+int AutotuneEntry::rounds_of(const Lane& lane) const {
   double best = std::numeric_limits<double>::infinity();
   for (const Lane& l : lanes_) {
     if (l.finished < kFirstRounds) return kFirstRounds;
@@ -89,7 +89,7 @@ int RaceEntry::rounds_of(const Lane& lane) const {
   return lane.seconds < kShortCall ? kRoundsOfShort : kRounds;
 }
 
-void RaceEntry::record(int candidate, double seconds, double work, size_t extra) {
+void AutotuneEntry::record(int candidate, double seconds, double work, size_t extra) {
   {
     const std::lock_guard lock(mutex_);
     Lane& lane = lanes_[candidate];
@@ -104,12 +104,12 @@ void RaceEntry::record(int candidate, double seconds, double work, size_t extra)
   decide_if_complete();
 }
 
-void RaceEntry::abandon(int candidate) {
+void AutotuneEntry::abandon(int candidate) {
   const std::lock_guard lock(mutex_);
   --lanes_[candidate].started;
 }
 
-void RaceEntry::disqualify(int candidate) {
+void AutotuneEntry::disqualify(int candidate) {
   {
     const std::lock_guard lock(mutex_);
     Lane& lane = lanes_[candidate];
@@ -119,7 +119,7 @@ void RaceEntry::disqualify(int candidate) {
   decide_if_complete();
 }
 
-void RaceEntry::decide_if_complete() {
+void AutotuneEntry::decide_if_complete() {
   {
     const std::lock_guard lock(mutex_);
     if (winner() >= 0) return;
@@ -127,10 +127,10 @@ void RaceEntry::decide_if_complete() {
       if (lane.finished < rounds_of(lane)) return;
     decide();
   }
-  LibraryRace::get().on_decision();
+  Autotuner::get().on_decision();
 }
 
-void RaceEntry::decide() {
+void AutotuneEntry::decide() {
   int winner = 0;
   const auto cost = [&](size_t i) { return lanes_[i].best * (lanes_[i].extra >= kMuchExtra ? kPriceOfMuch : 1); };
   double best = cost(0) * kDefaultAdvantage;
@@ -140,25 +140,25 @@ void RaceEntry::decide() {
     winner = static_cast<int>(i);
   }
   winner_.store(winner, std::memory_order_release);
-  CRESSET_LOG(Extern, fmt::format("race {}: {} ({:.2f} of the default's time)", key_, candidates_[winner],
+  CRESSET_LOG(Extern, fmt::format("autotune {}: {} ({:.2f} of the default's time)", key_, candidates_[winner],
                                   lanes_[winner].best / lanes_[0].best));
 }
 
-LibraryRace& LibraryRace::get() {
-  static LibraryRace* race = new LibraryRace;  // never destroyed: an exit handler saves it
-  return *race;
+Autotuner& Autotuner::get() {
+  static Autotuner* autotuner = new Autotuner;  // never destroyed: an exit handler saves it
+  return *autotuner;
 }
 
-LibraryRace::LibraryRace() : last_save_ms_(now_ms()) { std::atexit(save_at_exit); }
+Autotuner::Autotuner() : last_save_ms_(now_ms()) { std::atexit(save_at_exit); }
 
-RaceEntry& LibraryRace::entry(const std::string& key, const std::vector<std::string>& candidates) {
+AutotuneEntry& Autotuner::entry(const std::string& key, const std::vector<std::string>& candidates) {
   const std::lock_guard lock(mutex_);
   if (!loaded_) load();
-  std::unique_ptr<RaceEntry>& entry = entries_[key];
+  std::unique_ptr<AutotuneEntry>& entry = entries_[key];
   if (entry != nullptr && entry->candidates_ == candidates) return *entry;
   if (entry != nullptr) retired_.push_back(std::move(entry));
-  entry = std::make_unique<RaceEntry>(key, candidates);
-  if (candidates.size() == 1 || option_flag(Option::NO_RACE)) {
+  entry = std::make_unique<AutotuneEntry>(key, candidates);
+  if (candidates.size() == 1 || option_flag(Option::NO_AUTOTUNE)) {
     entry->winner_ = 0;
   } else if (auto known = remembered_.find(key); known != remembered_.end()) {
     for (size_t i = 0; i < candidates.size(); ++i)
@@ -167,7 +167,7 @@ RaceEntry& LibraryRace::entry(const std::string& key, const std::vector<std::str
   return *entry;
 }
 
-void LibraryRace::load() {
+void Autotuner::load() {
   loaded_ = true;
   if (option_flag(Option::NO_DISK_CACHE)) return;
   const nlohmann::json all = read_decisions(cache_file());
@@ -177,13 +177,13 @@ void LibraryRace::load() {
     if (name.is_string()) remembered_[key] = name.get<std::string>();
 }
 
-void LibraryRace::on_decision() {
+void Autotuner::on_decision() {
   dirty_ = true;
   if (now_ms() - last_save_ms_ >= kSaveIntervalMs) save();
 }
 
-void LibraryRace::save() {
-  if (!dirty_.exchange(false) || option_flag(Option::NO_DISK_CACHE) || option_flag(Option::NO_RACE)) return;
+void Autotuner::save() {
+  if (!dirty_.exchange(false) || option_flag(Option::NO_DISK_CACHE) || option_flag(Option::NO_AUTOTUNE)) return;
   last_save_ms_ = now_ms();
   const std::string path = cache_file();
   if (path.empty()) return;
@@ -198,7 +198,7 @@ void LibraryRace::save() {
   write_file(path, all.dump(1) + "\n");  // failure to write a cache is no error
 }
 
-void LibraryRace::reset() {
+void Autotuner::reset() {
   const std::lock_guard lock(mutex_);
   for (auto& [key, entry] : entries_) retired_.push_back(std::move(entry));
   entries_.clear();
@@ -206,14 +206,14 @@ void LibraryRace::reset() {
   loaded_ = false;
 }
 
-int64_t LibraryRace::decided() const {
+int64_t Autotuner::decided() const {
   const std::lock_guard lock(mutex_);
   int64_t count = 0;
   for (const auto& [key, entry] : entries_) count += entry->winner() >= 0;
   return count;
 }
 
-std::string LibraryRace::report() const {
+std::string Autotuner::report() const {
   const std::lock_guard lock(mutex_);
   std::map<std::string, std::string> lines;
   for (const auto& [key, entry] : entries_) {

@@ -14,9 +14,9 @@
 namespace cresset::bridge {
 
 // A class of calls: an operator, dtype and rounded shape. Lives as long as the process.
-class RaceEntry {
+class AutotuneEntry {
  public:
-  RaceEntry(std::string key, std::vector<std::string> candidates);
+  AutotuneEntry(std::string key, std::vector<std::string> candidates);
 
   struct Pick {
     int candidate;
@@ -40,7 +40,7 @@ class RaceEntry {
   const std::vector<std::string>& candidates() const { return candidates_; }
 
  private:
-  friend class LibraryRace;
+  friend class Autotuner;
   struct Lane {
     int started = 0, finished = 0;
     double best = 0;     // seconds for a unit of work
@@ -59,13 +59,13 @@ class RaceEntry {
   std::atomic<int> winner_{-1};
 };
 
-class LibraryRace {
+class Autotuner {
  public:
-  static LibraryRace& get();
+  static Autotuner& get();
 
-  // The entry of a class. Candidate 0 is ATen's default; it wins at once when it is alone or under CRESSET_NO_RACE. The
-  // names identify candidates in remembered decisions.
-  RaceEntry& entry(const std::string& key, const std::vector<std::string>& candidates);
+  // The entry of a class. Candidate 0 is ATen's default; it wins at once when it is alone or under CRESSET_NO_AUTOTUNE.
+  // The names identify candidates in remembered decisions.
+  AutotuneEntry& entry(const std::string& key, const std::vector<std::string>& candidates);
 
   void save();   // writes decisions made since the last time; atomic against other processes
   void reset();  // forgets all memory, so the next entry reads the disk again (for tests)
@@ -73,14 +73,14 @@ class LibraryRace {
   std::string report() const;  // readable text with a line for each class
 
  private:
-  friend class RaceEntry;
-  LibraryRace();
+  friend class AutotuneEntry;
+  Autotuner();
   void load();
   void on_decision();
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::unique_ptr<RaceEntry>> entries_;
-  std::vector<std::unique_ptr<RaceEntry>> retired_;          // by reset(); callers may still hold them
+  std::unordered_map<std::string, std::unique_ptr<AutotuneEntry>> entries_;
+  std::vector<std::unique_ptr<AutotuneEntry>> retired_;      // by reset(); callers may still hold them
   std::unordered_map<std::string, std::string> remembered_;  // key -> candidate name
   bool loaded_ = false;
   std::atomic<bool> dirty_{false};

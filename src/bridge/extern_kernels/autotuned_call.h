@@ -15,24 +15,24 @@ namespace cresset::bridge {
 // Derived provides an enum of ways and `void run_way(Way, BoundContext&)`. Way 0 is ATen's default and covers every
 // call.
 template <class Derived, class Way>
-class RacedCall : public ExternKernel {
+class AutotunedCall : public ExternKernel {
  public:
   void run(BoundContext& context) override {
-    const RaceEntry::Pick pick = race_->pick();
+    const AutotuneEntry::Pick pick = autotuner_->pick();
     if (!pick.timed) [[likely]]
       return self().run_way(ways_[pick.candidate], context);
     run_timed(pick.candidate, context);
   }
 
  protected:
-  void enter_race(const std::string& key, std::vector<Way> ways, double work) {
+  void enter_autotuning(const std::string& key, std::vector<Way> ways, double work) {
     std::vector<std::string> names;
     for (const Way way : ways) names.emplace_back(Derived::name_of(way));
     ways_ = std::move(ways);
     work_ = work;
-    race_ = &LibraryRace::get().entry(key, names);
+    autotuner_ = &Autotuner::get().entry(key, names);
   }
-  bool is_decided() const { return race_->winner() >= 0; }
+  bool is_decided() const { return autotuner_->winner() >= 0; }
   // Records the bytes allocated beside the arena, for autotuning.
   void note_extra(const PlaceResults& placed) { missed_ = placed.missed(); }
   // Also records these bytes. Returns whether the plan lacks room for them. A gap is requested only after the decision,
@@ -52,18 +52,18 @@ class RacedCall : public ExternKernel {
     try {
       self().run_way(ways_[candidate], context);
     } catch (...) {
-      race_->abandon(candidate);
+      autotuner_->abandon(candidate);
       if (candidate == 0) throw;
       // A failing library must not raise its own error: ATen's way decides whether the call is wrong.
       self().run_way(ways_[0], context);
-      race_->disqualify(candidate);
+      autotuner_->disqualify(candidate);
       return;
     }
-    race_->record(candidate, std::chrono::duration<double>(Clock::now() - begin).count(), work_, missed_);
+    autotuner_->record(candidate, std::chrono::duration<double>(Clock::now() - begin).count(), work_, missed_);
   }
 
   std::vector<Way> ways_;
-  RaceEntry* race_ = nullptr;
+  AutotuneEntry* autotuner_ = nullptr;
   double work_ = 1;
   size_t missed_ = 0;  // bytes, in the last call
 };

@@ -31,6 +31,15 @@ const c10::StorageImpl* memory_of(const at::Tensor& t) {
   return t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr;
 }
 
+// Of a view whose base was written in ways that autograd forbids, autograd refuses to say it. Such a view is no leaf.
+bool is_known_leaf(const at::Tensor& t) {
+  try {
+    return t.is_leaf();
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
 TensorGuard guard_for(const at::Tensor& t, std::string name) {
   TensorGuard guard;
   guard.name = std::move(name);
@@ -42,12 +51,12 @@ TensorGuard guard_for(const at::Tensor& t, std::string name) {
 
 }  // namespace
 
-Entry::~Entry() = default;
+GuardedProgram::~GuardedProgram() = default;
 
-Executor& Entry::executor() { return staged_ != nullptr ? staged_->last() : *executor_; }
+Executor& GuardedProgram::executor() { return staged_ != nullptr ? staged_->last() : *executor_; }
 
-Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options, bool keep_text,
-             const std::vector<sym::ExprId>& numbers)
+GuardedProgram::GuardedProgram(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options,
+                               bool keep_text, const std::vector<sym::ExprId>& numbers)
     : captured_(std::move(captured)), env_(captured_.graph->env_ptr()), symbols_(captured_.symbols) {
   env_->name_by_source();
   if (option_flag(Option::VERIFY)) {
@@ -94,7 +103,7 @@ static bool is_of_torch(graph::OpId op) {
   return name.starts_with("aten::") || name.starts_with("prim::") || name.starts_with("cresset::");
 }
 
-void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options) {
+void GuardedProgram::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options) {
   std::vector<graph::OpId> operators;
   for (const graph::NodeId id : graph->order) operators.push_back(graph->node(id).op);
   for (const DataDependentCall& call : captured_.data_calls) operators.push_back(call.op);
@@ -137,7 +146,7 @@ void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Opt
   executor_ = std::make_unique<Executor>(std::move(*compiled), std::move(constants), frozen_.get());
 }
 
-void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
+void GuardedProgram::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
   const graph::Graph& graph = *captured_.graph;
   const sym::ExprPool& pool = env_->pool();
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -151,7 +160,7 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
     for (size_t j = 0; j < i && guard.same_as < 0; ++j)
       if (inputs[j].is_same(inputs[i])) guard.same_as = static_cast<int32_t>(j);
     guard.requires_grad = inputs[i].requires_grad();
-    if (*guard.requires_grad) guard.is_leaf = inputs[i].is_leaf();
+    if (*guard.requires_grad) guard.is_leaf = is_known_leaf(inputs[i]);
     tensor_guards_.push_back(std::move(guard));
   }
   for (size_t i = 0; i < captured_.constants.size(); ++i) {
@@ -172,44 +181,44 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
     (place.home == OutputSpec::Kind::Constant ? constant_guards_ : tensor_guards_)[place.position].rebased = true;
 }
 
-void Entry::make_shape_guards() {
+void GuardedProgram::make_shape_guards() {
   guards_ = env_->minimized_guards();
   if (gradients_ != nullptr) gradients_->seal();
   std::vector<sym::ExprId> conditions;
-  for (const sym::GuardFact& g : guards_) conditions.push_back(g.condition);
+  for (const sym::SizeGuard& g : guards_) conditions.push_back(g.condition);
   guard_program_ = sym::SizeProgram::compile(env_->pool(), conditions, slot_map(symbols_));
   float_guards_ = FloatGuards(captured_.float_guards);
   if (!float_guards_.sizes().empty())
     float_sizes_ = sym::SizeProgram::compile(env_->pool(), float_guards_.sizes(), slot_map(symbols_));
   for (uint32_t slot = 0; slot < symbols_.size(); ++slot) {
     if (symbols_[slot].source.kind != runtime::SymbolSource::Kind::Computed) continue;
-    const ComputedNumber& number = captured_.computed[symbols_[slot].source.position];
+    const DerivedInteger& number = captured_.computed[symbols_[slot].source.position];
     computed_.emplace_back(slot, sym::SizeProgram::compile(env_->pool(), number.sizes(), slot_map(symbols_)));
   }
-  find_pinned();
+  find_specialized();
   if (log::enabled(log::Area::Guards))
     for (const std::string& text : guard_texts()) log::write(log::Area::Guards, text);
 }
 
-void Entry::find_pinned() {
+void GuardedProgram::find_specialized() {
   sym::ExprPool& pool = env_->pool();
   for (const auto& [slot, sizes] : computed_) {
     const uint32_t position = symbols_[slot].source.position;
     const auto only = static_cast<int64_t>(captured_.computed[position].made().number);
-    const sym::ExprId pin = pool.eq(pool.var(symbols_[slot].var), pool.constant(only));
+    const sym::ExprId specialize = pool.eq(pool.var(symbols_[slot].var), pool.constant(only));
     for (size_t i = 0; i < guards_.size(); ++i)
-      if (guards_[i].condition == pin) pinned_.emplace_back(i, position);
+      if (guards_[i].condition == specialize) specialized_.emplace_back(i, position);
   }
 }
 
-bool Entry::wants_other_data(size_t guard, c10::ArrayRef<at::Tensor> inputs) const {
-  return std::any_of(pinned_.begin(), pinned_.end(), [&](const auto& pin) {
-    return pin.first == guard &&
-           captured_.computed[pin.second].made().is_of_other_data({inputs, captured_.constants, nullptr});
+bool GuardedProgram::wants_other_data(size_t guard, c10::ArrayRef<at::Tensor> inputs) const {
+  return std::any_of(specialized_.begin(), specialized_.end(), [&](const auto& specialize) {
+    return specialize.first == guard &&
+           captured_.computed[specialize.second].made().is_of_other_data({inputs, captured_.constants, nullptr});
   });
 }
 
-void Entry::make_assertions() {
+void GuardedProgram::make_assertions() {
   std::vector<sym::ExprId> conditions;
   std::unordered_set<sym::VarId> made;  // by data
   for (const SymbolBinding& s : symbols_)
@@ -226,15 +235,15 @@ void Entry::make_assertions() {
   if (!conditions.empty()) assertions_ = sym::SizeProgram::compile(env_->pool(), conditions, slot_map(symbols_));
 }
 
-std::vector<std::string> Entry::input_names() const {
+std::vector<std::string> GuardedProgram::input_names() const {
   std::vector<std::string> out;
   for (const TensorGuard& guard : tensor_guards_) out.push_back(guard.name);
   return out;
 }
 
-std::vector<std::string> Entry::guard_texts() const {
+std::vector<std::string> GuardedProgram::guard_texts() const {
   std::vector<std::string> out;
-  for (const sym::GuardFact& g : guards_)
+  for (const sym::SizeGuard& g : guards_)
     out.push_back(env_->to_string(g.condition) + (g.reason.op.empty() ? "" : "  asked by " + g.reason.op) +
                   (g.reason.location.empty() ? "" : " at " + g.reason.location));
   const std::vector<std::string> of_floats = float_guard_texts();
@@ -244,14 +253,14 @@ std::vector<std::string> Entry::guard_texts() const {
 
 // A wrong proof step causes wrong answers: the compilation fails and names the step. A step without a timely proof is
 // only reported.
-void Entry::validate() {
+void GuardedProgram::validate() {
   if (env_->log() == nullptr) return;
   validation_ = sym::validate(*env_, guards_);
   CRESSET_LOG(Guards, "validation: " + validation_.text());
   CRESSET_CHECK(validation_.ok(), "validation: " + validation_.text());
 }
 
-void Entry::make_outputs() {
+void GuardedProgram::make_outputs() {
   for (const OutputSpec& spec : captured_.outputs)
     returned_input_.push_back(
         spec.kind == OutputSpec::Kind::Input && !spec.is_view ? static_cast<int32_t>(spec.position) : -1);
@@ -289,15 +298,15 @@ bool sizes_match(const TensorGuard& guard, const at::Tensor& t) {
 // count.
 bool has_keys(const at::Tensor& t, uint64_t keys) {
   if (t.key_set().raw_repr() == keys) return true;
-  const at::Tensor real = Guest::alias_of(t);
+  const at::Tensor real = InputProxy::alias_of(t);
   return real.defined() && real.key_set().raw_repr() == keys;
 }
 
 }  // namespace
 
 // The caller sets the position in `why`.
-bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
-                           GuardFailure* why) const {
+bool GuardedProgram::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
+                                    GuardFailure* why) const {
   const auto miss_of = [&](GuardKind kind, auto&&... text) {
     if (why != nullptr) why->text = c10::str(guard.name, ": ", text...), why->kind = kind;
     return false;
@@ -308,7 +317,7 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   if (t.scalar_type() != guard.dtype) return miss("expected dtype ", guard.dtype, ", got ", t.scalar_type());
   if (guard.requires_grad && t.requires_grad() != *guard.requires_grad)
     return miss("expected requires_grad=", *guard.requires_grad);
-  if (guard.is_leaf && t.is_leaf() != *guard.is_leaf) return miss("expected is_leaf=", *guard.is_leaf);
+  if (guard.is_leaf && is_known_leaf(t) != *guard.is_leaf) return miss("expected is_leaf=", *guard.is_leaf);
   if (guard.rebased && !may_rebase(t)) return miss("it is written, which autograd does not allow");
   if (!sizes_match(guard, t))
     return miss_of(GuardKind::Size, "expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
@@ -319,17 +328,17 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   return true;
 }
 
-bool Entry::any_tangent(c10::ArrayRef<at::Tensor> inputs) const {
+bool GuardedProgram::any_tangent(c10::ArrayRef<at::Tensor> inputs) const {
   return std::any_of(inputs.begin(), inputs.end(), has_tangent) ||
          std::any_of(captured_.constants.begin(), captured_.constants.end(), has_tangent);
 }
 
-bool Entry::writes_state() const {
+bool GuardedProgram::writes_state() const {
   return std::any_of(constant_guards_.begin(), constant_guards_.end(), [](const auto& guard) { return guard.mutated; });
 }
 
 // The first written constant which shares memory with an input; nullptr when there is none.
-const TensorGuard* Entry::overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const {
+const TensorGuard* GuardedProgram::overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const {
   for (size_t i = 0; i < constant_guards_.size(); ++i) {
     if (!constant_guards_[i].mutated) continue;
     const auto* memory = captured_.constants[i].storage().unsafeGetStorageImpl();
@@ -340,7 +349,7 @@ const TensorGuard* Entry::overlapping_constant(c10::ArrayRef<at::Tensor> inputs)
 }
 
 // Whether written constants share no memory with other constants.
-bool Entry::constants_are_apart() const {
+bool GuardedProgram::constants_are_apart() const {
   std::unordered_map<const c10::StorageImpl*, int> users;
   for (const at::Tensor& c : captured_.constants) ++users[memory_of(c)];
   for (size_t i = 0; i < constant_guards_.size(); ++i)
@@ -348,7 +357,7 @@ bool Entry::constants_are_apart() const {
   return true;
 }
 
-bool Entry::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
+bool GuardedProgram::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
   const auto* memory = inputs[i].storage().unsafeGetStorageImpl();
   for (size_t j = 0; j < inputs.size(); ++j)
     if (j != i && inputs[j].storage().unsafeGetStorageImpl() == memory &&
@@ -359,8 +368,8 @@ bool Entry::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
   return false;
 }
 
-bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols,
-                    GuardFailure* why) const {
+bool GuardedProgram::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols,
+                             GuardFailure* why) const {
   const auto miss = [&](GuardKind kind, size_t position, auto&&... text) {
     if (why != nullptr) *why = {c10::str(text...), kind, static_cast<uint32_t>(position)};
     return false;
@@ -400,16 +409,16 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     if (missed < 0) return true;
     const FloatGuard& guard = captured_.float_guards[static_cast<size_t>(missed)];
     if (guard.of_data != OfData::No && guard.is_of_other_data({inputs, captured_.constants, nullptr}))
-      (guard.of_data == OfData::Pin ? pins_went_otherwise_ : data_went_otherwise_) = true;
+      (guard.of_data == OfData::Specialization ? specializations_went_otherwise_ : data_went_otherwise_) = true;
     if (why != nullptr) miss(GuardKind::Argument, 0, "expected ", guard.text(names_in_floats()));
     return false;
   }
-  if (wants_other_data(static_cast<size_t>(failed), inputs)) pins_went_otherwise_ = true;
+  if (wants_other_data(static_cast<size_t>(failed), inputs)) specializations_went_otherwise_ = true;
   if (why != nullptr) *why = failure_of(guards_[static_cast<size_t>(failed)], symbols);
   return false;
 }
 
-GuardFailure Entry::failure_of(const sym::GuardFact& guard, const int64_t* symbols) const {
+GuardFailure GuardedProgram::failure_of(const sym::SizeGuard& guard, const int64_t* symbols) const {
   using Kind = runtime::SymbolSource::Kind;
   std::unordered_map<sym::VarId, int64_t> values;
   for (size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].var] = symbols[i];
@@ -425,7 +434,8 @@ GuardFailure Entry::failure_of(const sym::GuardFact& guard, const int64_t* symbo
   return out;
 }
 
-void Entry::fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols) const {
+void GuardedProgram::fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints,
+                                  int64_t* symbols) const {
   for (size_t i = 0; i < symbols_.size(); ++i) {
     const runtime::SymbolSource& source = symbols_[i].source;
     switch (source.kind) {
@@ -453,12 +463,12 @@ void Entry::fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t
 
 // The first derived integer which the call's floats and sizes cannot produce; its slot becomes 0. nullptr: there is
 // none.
-const sym::Symbol* Entry::failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const {
+const sym::Symbol* GuardedProgram::failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const {
   const sym::Symbol* failed = nullptr;
   for (const auto& [slot, sizes_of] : computed_) {
     c10::SmallVector<int64_t, 16> sizes(sizes_of.output_count());
     if (!sizes.empty()) sizes_of.run(symbols, sizes.data());
-    const ComputedNumber& number = captured_.computed[symbols_[slot].source.position];
+    const DerivedInteger& number = captured_.computed[symbols_[slot].source.position];
     const std::optional<int64_t> value = number.value({inputs, captured_.constants, sizes.data()});
     symbols[slot] = value.value_or(0);
     if (!value && failed == nullptr) failed = env_->symbol(symbols_[slot].var);
@@ -467,14 +477,14 @@ const sym::Symbol* Entry::failed_computation(c10::ArrayRef<at::Tensor> inputs, i
 }
 
 // The first failed float guard; -1: all hold.
-int64_t Entry::failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const {
+int64_t GuardedProgram::failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const {
   if (float_guards_.empty()) return -1;
   c10::SmallVector<int64_t, 16> sizes(float_sizes_.output_count());
   float_sizes_.run(symbols, sizes.data());
   return float_guards_.first_missed({inputs, captured_.constants, sizes.data()});
 }
 
-FloatExpr::Names Entry::names_in_floats() const {
+FloatExpr::Names GuardedProgram::names_in_floats() const {
   FloatExpr::Names names{input_names(), {}, [this, sources = sym::source_names(*env_)](sym::ExprId size) {
                            return sym::to_string(env_->pool(), size, sources);
                          }};
@@ -482,7 +492,7 @@ FloatExpr::Names Entry::names_in_floats() const {
   return names;
 }
 
-std::vector<std::string> Entry::float_guard_texts() const {
+std::vector<std::string> GuardedProgram::float_guard_texts() const {
   std::vector<std::string> out;
   if (captured_.float_guards.empty()) return out;
   const FloatExpr::Names names = names_in_floats();
@@ -490,33 +500,36 @@ std::vector<std::string> Entry::float_guard_texts() const {
   return out;
 }
 
-void Entry::check_assumptions(const int64_t* symbols) const {
+void GuardedProgram::check_assumptions(const int64_t* symbols) const {
   if (assertion_texts_.empty()) return;
   if (const int64_t failed = assertions_.first_zero(symbols); failed >= 0)
     throw AssumptionFailed({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
                            "cresset: " + assertion_texts_[static_cast<size_t>(failed)]);
 }
 
-c10::SmallVector<int64_t, 16> Entry::program_symbols(const int64_t* symbols) const {
+c10::SmallVector<int64_t, 16> GuardedProgram::program_symbols(const int64_t* symbols) const {
   c10::SmallVector<int64_t, 16> out(program_slots_.size());
   for (size_t i = 0; i < program_slots_.size(); ++i) out[i] = symbols[program_slots_[i]];
   return out;
 }
 
-// Adds the versions which eager mode would count: the program writes a tensor only once, the user's program repeatedly.
-void Entry::count_writes(c10::ArrayRef<at::Tensor> inputs) const {
+// The program writes a tensor once; eager mode counts each write, and each change of a view's geometry in place.
+void GuardedProgram::count_writes(c10::ArrayRef<at::Tensor> inputs) const {
   for (const Captured::Written& written : captured_.written) {
     const at::Tensor& t = (written.is_constant ? captured_.constants : inputs)[written.position];
-    for (uint32_t i = 1; i < written.writes && !t.is_inference(); ++i) t.unsafeGetTensorImpl()->bump_version();
+    for (uint32_t i = 0; i < written.steps && !t.is_inference(); ++i) t.unsafeGetTensorImpl()->bump_version();
   }
 }
 
-std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
+std::vector<at::Tensor> GuardedProgram::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
   check_assumptions(symbols);
-  std::vector<at::Tensor> results;
+  std::vector<at::Tensor> results, before;
   {
-    std::optional<at::AutoDispatchBelowADInplaceOrView> below;  // gradients_ does the recording for the call
-    if (gradients_ != nullptr) below.emplace();
+    std::optional<at::AutoDispatchBelowADInplaceOrView> below;  // what is recorded of the call is said by gradients_
+    if (gradients_ != nullptr) {
+      below.emplace();
+      before = gradients_->before_writes(inputs);
+    }
     if (frozen_ != nullptr) frozen_->refresh();
     results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols(symbols));
   }
@@ -524,7 +537,8 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
   const auto strides = visible_ != nullptr ? visible_->find(inputs, symbols) : nullptr;
   std::vector<at::Tensor> out =
       outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr, strides.get());
-  if (gradients_ != nullptr) gradients_->attach(inputs, results, outputs_, out, symbols);
+  if (gradients_ != nullptr) gradients_->attach(inputs, results, outputs_, out, symbols, before);
+  outputs_.set_versions(out);
   return out;
 }
 
@@ -539,7 +553,7 @@ bool never_raises(const runtime::Step& step) {
 
 }  // namespace
 
-void Entry::choose_released() {
+void GuardedProgram::choose_released() {
   lets_go_.assign(tensor_guards_.size(), false);
   if (executor_ == nullptr || gradients_ != nullptr) return;
   const std::vector<runtime::Step>& steps = executor_->program().steps;
@@ -549,7 +563,7 @@ void Entry::choose_released() {
     if (outputs_.spec(i).kind == OutputSpec::Kind::Input) lets_go_[outputs_.spec(i).position] = false;
 }
 
-std::vector<at::Tensor> Entry::run_releasing(std::span<at::Tensor> inputs, int64_t* symbols) {
+std::vector<at::Tensor> GuardedProgram::run_releasing(std::span<at::Tensor> inputs, int64_t* symbols) {
   std::vector<at::Tensor> given(inputs.begin(), inputs.end());
   const auto strides = visible_ != nullptr ? visible_->find(inputs, symbols) : nullptr;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -557,9 +571,12 @@ std::vector<at::Tensor> Entry::run_releasing(std::span<at::Tensor> inputs, int64
   if (frozen_ != nullptr) frozen_->refresh();
   if (!captured_.written.empty()) count_writes(given);
   std::vector<at::Tensor> results = executor_->run_releasing(std::move(given), program_symbols(symbols));
-  return outputs_.make({inputs.data(), inputs.size()}, captured_.constants, results, symbols, false, strides.get());
+  std::vector<at::Tensor> out =
+      outputs_.make({inputs.data(), inputs.size()}, captured_.constants, results, symbols, false, strides.get());
+  outputs_.set_versions(out);
+  return out;
 }
 
-const driver::Stats& Entry::backward_stats() const { return gradients_->stats(); }
+const driver::Stats& GuardedProgram::backward_stats() const { return gradients_->stats(); }
 
 }  // namespace cresset::bridge

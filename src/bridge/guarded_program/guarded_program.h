@@ -1,4 +1,4 @@
-// A cache entry (`Entry`): the guards on a function's tensor arguments, and the program behind them.
+// A cache entry (`GuardedProgram`): the guards on a function's tensor arguments, and the program behind them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -45,13 +45,13 @@ struct TensorGuard {
   std::optional<bool> is_leaf;  // for a tensor which requires gradients; false: its grad_fn existed before the call
 };
 
-class Entry {
+class GuardedProgram {
  public:
   // Compiles a finished capture. `inputs` are the real tensors of the capture. `numbers` are expressions of sizes to be
   // computed beside the results. Throws InternalError when code generation fails.
-  Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options,
-        bool keep_text = false, const std::vector<sym::ExprId>& numbers = {});
-  ~Entry();
+  GuardedProgram(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options,
+                 bool keep_text = false, const std::vector<sym::ExprId>& numbers = {});
+  ~GuardedProgram();
 
   // Whether an input or constant has a forward-mode tangent, which programs cannot compute. Checked where a
   // forward-mode level is open.
@@ -78,7 +78,7 @@ class Entry {
   // Whether a call missed this entry because of data: a float decision on tensor contents had a different answer
   // (first); a specialized number or bool had a different value (second).
   bool data_went_otherwise() const { return data_went_otherwise_; }
-  bool pins_went_otherwise() const { return pins_went_otherwise_; }
+  bool specializations_went_otherwise() const { return specializations_went_otherwise_; }
   // Whether eager mode may repeat a run which raised. The run wrote nothing, drew no random numbers (or the generator
   // was restored), and all operators belong to torch.
   bool may_run_again(bool put_back = false) const { return is_of_torch_ && (put_back || !draws_); }
@@ -103,7 +103,7 @@ class Entry {
   const std::vector<SymbolBinding>& symbols() const { return symbols_; }
   size_t tensor_count() const { return tensor_guards_.size(); }  // of a call
   const std::shared_ptr<sym::ShapeEnv>& env() const { return env_; }
-  const std::vector<sym::GuardFact>& guards() const { return guards_; }  // the guards checked by a call
+  const std::vector<sym::SizeGuard>& guards() const { return guards_; }  // the guards checked by a call
   Executor& executor();
 
  private:
@@ -115,11 +115,11 @@ class Entry {
   void validate();
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
                       GuardFailure* why) const;
-  GuardFailure failure_of(const sym::GuardFact& guard, const int64_t* symbols) const;
+  GuardFailure failure_of(const sym::SizeGuard& guard, const int64_t* symbols) const;
   void fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols) const;
   const sym::Symbol* failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const;
   FloatExpr::Names names_in_floats() const;
-  void find_pinned();
+  void find_specialized();
   // `guard` is the failed guard.
   bool wants_other_data(size_t guard, c10::ArrayRef<at::Tensor> inputs) const;
   int64_t failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
@@ -139,14 +139,14 @@ class Entry {
   // Storages of constants, if the program writes some of them under the assumption of distinct storages.
   std::vector<const c10::StorageImpl*> memories_;
   std::vector<SymbolBinding> symbols_;
-  std::vector<sym::GuardFact> guards_;
+  std::vector<sym::SizeGuard> guards_;
   sym::SizeProgram guard_program_;
   FloatGuards float_guards_;
   sym::SizeProgram float_sizes_;  // sizes needed by float_guards_
   // derived integers: slot, and the sizes for each, in order
   std::vector<std::pair<uint32_t, sym::SizeProgram>> computed_;
-  std::vector<std::pair<size_t, uint32_t>> pinned_;  // guards which specialize such a number: guard, slot
-  sym::SizeProgram assertions_;                      // on the caller's sizes; stages check the assertions on data
+  std::vector<std::pair<size_t, uint32_t>> specialized_;  // guards which specialize such a number: guard, slot
+  sym::SizeProgram assertions_;                           // on the caller's sizes; stages check the assertions on data
   std::vector<std::string> assertion_texts_;
   std::vector<uint32_t> program_slots_;  // Program::symbols -> our slots
   bool program_slots_identity_ = true;
@@ -156,7 +156,7 @@ class Entry {
   std::vector<bool> lets_go_;
   std::vector<DataGuard> data_guards_;
   bool mutates_ = false, is_of_torch_ = false, draws_ = false;
-  mutable std::atomic<bool> data_went_otherwise_ = false, pins_went_otherwise_ = false;
+  mutable std::atomic<bool> data_went_otherwise_ = false, specializations_went_otherwise_ = false;
   bool small_ = false;
   driver::Stats stats_;
   std::string graph_text_;

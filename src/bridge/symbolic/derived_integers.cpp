@@ -17,19 +17,19 @@ bool alike(const FloatExpr& a, const FloatExpr& b, int& steps) {
 
 }  // namespace
 
-ComputedNumber::ComputedNumber(FloatExpr::Ref made) : made_(std::move(made)) { program_.add(made_); }
+DerivedInteger::DerivedInteger(FloatExpr::Ref made) : made_(std::move(made)) { program_.add(made_); }
 
-bool ComputedNumber::is_whole(double number) {
+bool DerivedInteger::is_whole(double number) {
   constexpr double kExact = 1LL << 53;
   return std::abs(number) < kExact && number == std::trunc(number);
 }
 
-bool ComputedNumber::same(const FloatExpr& other) const {
+bool DerivedInteger::same(const FloatExpr& other) const {
   int steps = 64;
   return alike(*made_, other, steps);
 }
 
-std::optional<int64_t> ComputedNumber::value(const FloatSources& sources) const {
+std::optional<int64_t> DerivedInteger::value(const FloatSources& sources) const {
   c10::SmallVector<double, 16> values(program_.value_count());
   program_.run(sources, values.data());
   if (!is_whole(values.back())) return std::nullopt;

@@ -9,10 +9,10 @@
 
 namespace cresset::bridge {
 
-class ComputedNumber {
+class DerivedInteger {
  public:
   // Requires is_whole(made->number).
-  explicit ComputedNumber(FloatExpr::Ref made);
+  explicit DerivedInteger(FloatExpr::Ref made);
 
   static bool is_whole(double number);  // and exactly representable as a double
   // Whether the two numbers are computed alike. May return false when the comparison takes too long.

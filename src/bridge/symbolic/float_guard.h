@@ -13,7 +13,7 @@ enum class FloatRelation : uint8_t { Equal, NotEqual, Less, LessOrEqual, Greater
 
 // Whether a comparison depends on tensor contents at the start of the call: for a decision of the program on floats, or
 // to specialize a number or bool (docs/guards.md).
-enum class OfData : uint8_t { No, Decision, Pin };
+enum class OfData : uint8_t { No, Decision, Specialization };
 
 // Requires the captured outcome of comparing `left` and `right`.
 struct FloatGuard {

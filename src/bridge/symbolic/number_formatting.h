@@ -4,11 +4,11 @@
 namespace cresset::bridge {
 
 // RAII: guards of this thread get the reason sym::kTextOfNumber.
-class MakingText {
+class MakingString {
  public:
-  MakingText();
-  ~MakingText();
-  MakingText(const MakingText&) = delete;
+  MakingString();
+  ~MakingString();
+  MakingString(const MakingString&) = delete;
 
  private:
   bool before_;

@@ -152,7 +152,11 @@ bool decide_non_overlapping(sym::ShapeEnv& env, const Exprs& sizes, const Exprs&
   sym::ExprPool& pool = env.pool();
   sym::ExprId reached = pool.constant(0);
   for (const size_t d : likely_order(env, sizes, strides)) {
-    if (!env.evaluate(pool.gt(strides[d], reached), why).value_or(false)) return false;
+    if (!env.evaluate(pool.gt(strides[d], reached), why).value_or(false)) {
+      // The stride of a dimension of one element says nothing.
+      if (!env.evaluate(pool.eq(sizes[d], pool.constant(1)), why).value_or(false)) return false;
+      continue;
+    }
     reached = pool.add(reached, pool.mul(strides[d], pool.sub(sizes[d], pool.constant(1))));
   }
   return true;

@@ -25,6 +25,14 @@ constexpr OptionRow kOptionRows[] = {
 #include "base/options.def"
 #undef CRESSET_OPTION
 };
+struct OldName {
+  std::string_view variable, now;
+};
+constexpr OldName kOldNames[] = {
+#define CRESSET_OLD_OPTION(old, now) {"CRESSET_" #old, "CRESSET_" #now},
+#include "base/old_options.def"
+#undef CRESSET_OLD_OPTION
+};
 constexpr const char* kAreas =
 #define CRESSET_LOG_AREA(area, name) name ","
 #include "base/log_areas.def"
@@ -88,9 +96,22 @@ std::string allowed_values(const OptionRow& row) {
   return {};
 }
 
+bool is_set(std::string_view variable) {
+  const char* const value = std::getenv(variable.data());
+  return value != nullptr && *value != '\0';
+}
+
+// The variable which sets the option: the row's, else the set one of its old names.
+std::string_view variable_of(const OptionRow& row) {
+  if (is_set(row.variable)) return row.variable;
+  for (const OldName& old : kOldNames)
+    if (old.now == row.variable && is_set(old.variable)) return old.variable;
+  return row.variable;
+}
+
 std::optional<std::string> given(const OptionRow& row) {
-  const char* set = std::getenv(row.variable);
-  return set != nullptr && *set != '\0' ? std::optional<std::string>(set) : std::nullopt;
+  const std::string_view variable = variable_of(row);
+  return is_set(variable) ? std::optional<std::string>(std::getenv(variable.data())) : std::nullopt;
 }
 
 }  // namespace
@@ -110,8 +131,15 @@ std::vector<std::string> wrong_options() {
   for (const OptionRow& row : kOptionRows) {
     const std::optional<std::string> set = given(row);
     if (set && !is_allowed(row, *set))
-      lines.push_back(fmt::format("{}='{}': expected {}", row.variable, *set, allowed_values(row)));
+      lines.push_back(fmt::format("{}='{}': expected {}", variable_of(row), *set, allowed_values(row)));
   }
+  return lines;
+}
+
+std::vector<std::string> deprecated_options() {
+  std::vector<std::string> lines;
+  for (const OldName& old : kOldNames)
+    if (is_set(old.variable)) lines.push_back(fmt::format("{} is deprecated: use {}", old.variable, old.now));
   return lines;
 }
 

@@ -28,6 +28,9 @@ int64_t option_int(Option option);  // for a Choice or a Count
 // ignored silently.
 std::vector<std::string> wrong_options();
 
+// Returns a line for each variable which is set by its old name (old_options.def).
+std::vector<std::string> deprecated_options();
+
 // Returns the reason why the folder of CRESSET_CACHE_DIR is not writable. The string is empty when the folder is usable
 // or none is set.
 std::string cache_folder_problem();

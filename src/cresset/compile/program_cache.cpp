@@ -24,7 +24,7 @@ constexpr std::string_view kAssertion = "assert ";
 // each assertion on data-dependent sizes has two. An empty line ends the header.
 std::string header(const Stats& stats, const sym::ShapeEnv& env, const sym::Asked& before) {
   std::string out = fmt::format("{}\n", stats.nodes_after_passes);
-  for (const sym::GuardFact& guard : env.guards().subspan(before.guards)) out += env.to_string(guard.condition) + '\n';
+  for (const sym::SizeGuard& guard : env.guards().subspan(before.guards)) out += env.to_string(guard.condition) + '\n';
   for (const sym::RuntimeAssertion& assertion : env.assertions().subspan(before.assertions)) {
     std::string message = assertion.message;
     std::replace(message.begin(), message.end(), '\n', ' ');

@@ -98,7 +98,7 @@ class Printer {
       condition = graph_.pool().substitute(condition, pinned_);
       if (!graph_.pool().is_const(condition)) conditions.insert(sym::to_string(graph_.pool(), condition, names_));
     };
-    for (const sym::GuardFact& guard : graph_.env().guards()) add(guard.condition);
+    for (const sym::SizeGuard& guard : graph_.env().guards()) add(guard.condition);
     for (const sym::RuntimeAssertion& assertion : graph_.env().assertions()) add(assertion.condition);
     std::string out;
     std::set<std::string> symbols;

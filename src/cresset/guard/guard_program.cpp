@@ -43,11 +43,11 @@ std::string asked_by(const sym::Reason& reason) {
 
 }  // namespace
 
-GuardProgram GuardProgram::compile(const sym::ExprPool& pool, std::span<const sym::GuardFact> guards,
+GuardProgram GuardProgram::compile(const sym::ExprPool& pool, std::span<const sym::SizeGuard> guards,
                                    const std::unordered_map<VarId, uint32_t>& slot_of) {
   GuardProgram out;
   std::vector<ExprId> conditions;
-  for (const sym::GuardFact& guard : guards) {
+  for (const sym::SizeGuard& guard : guards) {
     conditions.push_back(guard.condition);
     out.reasons_.push_back(guard.reason);
   }

@@ -17,7 +17,7 @@ class GuardProgram {
  public:
   // `guards`: ShapeEnv::minimized_guards(). `slot_of`: the slot of each symbol's value at a call. Every symbol of a
   // guard has a slot.
-  static GuardProgram compile(const sym::ExprPool& pool, std::span<const sym::GuardFact> guards,
+  static GuardProgram compile(const sym::ExprPool& pool, std::span<const sym::SizeGuard> guards,
                               const std::unordered_map<sym::VarId, uint32_t>& slot_of);
 
   size_t size() const { return reasons_.size(); }

@@ -61,6 +61,7 @@ Result<Types> empty_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(Types types, sized_shape<1>(shapes, args));
   const MemoryFormat format = format_or(args, 5, MemoryFormat::Contiguous);
   if (!has_rank_of(format, types[0].rank())) return shapes.invalid("the memory format is of another rank");
+  if (format == MemoryFormat::Preserve) return shapes.invalid("no tensor has a format to preserve");
   types[0].strides = shapes.strides_for(format, types[0].sizes);
   return types;
 }

@@ -33,6 +33,12 @@ DType saved_dtype(const OpArgs& args, Layout at) {
   return at.running ? statistics_dtype(args, {1, 2, 3, 4}) : statistics_dtype(args, {1, 2});
 }
 
+std::vector<int64_t> all_but_channels(size_t rank) {
+  std::vector<int64_t> dims{0};
+  for (size_t d = 2; d < rank; ++d) dims.push_back(static_cast<int64_t>(d));
+  return dims;
+}
+
 bool is_per_channel(ShapeContext& shapes, const OpArgs& args, size_t i, ExprId channels) {
   return args.is_none(i) || (args.tensor(i).rank() == 1 && shapes.require_equal(args.tensor(i).sizes[0], channels));
 }
@@ -49,6 +55,9 @@ Result<Types> batch_norm_shape(ShapeContext& shapes, const OpArgs& args) {
   for (size_t i = 1; i <= (At.running ? 4u : 2u); ++i)
     if (!is_per_channel(shapes, args, i, input.sizes[1]))
       return shapes.invalid("a parameter is not one number a channel");
+  std::vector<int64_t> dims = all_but_channels(input.rank());
+  dims.push_back(1);
+  if (training && !require_elements(shapes, input, dims)) return shapes.invalid("no element to take statistics of");
   TensorType out = input;
   // ATen first asks whether the input is contiguous, in either format, regardless of the format suggested by size-1
   // dimensions.
@@ -88,12 +97,6 @@ ValueId with_running(Compose& c, const OpArgs& args, DType wide, double eps) {
   const ValueId beta = args.is_none(2) ? c.unary("aten::neg", shift) : c.sub(c.cast(args.value(2), wide), shift);
   const ValueId x = c.cast(args.value(0), wide);
   return c.add(c.mul(x, c.view(alpha, sizes)), c.view(beta, sizes));
-}
-
-std::vector<int64_t> all_but_channels(size_t rank) {
-  std::vector<int64_t> dims{0};
-  for (size_t d = 2; d < rank; ++d) dims.push_back(static_cast<int64_t>(d));
-  return dims;
 }
 
 ValueId sum_up(Compose& c, ValueId v, const std::vector<int64_t>& dims) {

@@ -18,31 +18,31 @@ void declare(const ShapeEnv& env, Facts& facts, std::optional<VarId> free) {
   }
 }
 
-bool follows(ShapeEnv& env, const std::vector<const GuardFact*>& guards, ExprId condition, const GuardFact* without,
+bool follows(ShapeEnv& env, const std::vector<const SizeGuard*>& guards, ExprId condition, const SizeGuard* without,
              std::optional<VarId> free = std::nullopt) {
   Facts facts(env.pool());
   declare(env, facts, free);
-  for (const GuardFact* guard : guards) {
+  for (const SizeGuard* guard : guards) {
     if (guard != without && !facts.learn(guard->condition)) return false;
   }
   return facts.decide(condition).value_or(false);
 }
 
 // The guards connected with `condition` by shared variables.
-std::vector<const GuardFact*> connected(const ShapeEnv& env, ExprId condition) {
-  std::vector<const GuardFact*> out;
+std::vector<const SizeGuard*> connected(const ShapeEnv& env, ExprId condition) {
+  std::vector<const SizeGuard*> out;
   const ExprPool& pool = env.pool();
   uint64_t mask = pool[condition].var_mask;
   for (bool grew = true; grew;) {
     grew = false;
-    for (const GuardFact& guard : env.guards()) {
+    for (const SizeGuard& guard : env.guards()) {
       const uint64_t its = pool[guard.condition].var_mask;
       if ((its & mask) == 0 || (its & ~mask) == 0) continue;
       mask |= its;
       grew = env.guards().size() <= kMostGuards;
     }
   }
-  for (const GuardFact& guard : env.guards()) {
+  for (const SizeGuard& guard : env.guards()) {
     if ((pool[guard.condition].var_mask & mask) != 0) out.push_back(&guard);
   }
   return out;
@@ -63,24 +63,24 @@ std::string mark_call(const char* mark, const std::string& source, const std::st
   return fmt::format("cresset.{}({}, {}{})", mark, source.substr(0, dot), dim, settings);
 }
 
-std::vector<GuardFact> causes_of_value(ShapeEnv& env, VarId var, int64_t value) {
+std::vector<SizeGuard> causes_of_value(ShapeEnv& env, VarId var, int64_t value) {
   ExprPool& pool = env.pool();
   return causes(env, pool.eq(pool.var(var), pool.constant(value)));
 }
 
 // Whether the guards alone specialize the symbol, without the range given to it.
-bool pinned_by_guards(ShapeEnv& env, const Violation& v) {
+bool specialized_by_guards(ShapeEnv& env, const Violation& v) {
   const ExprId value = env.pool().eq(env.pool().var(v.var), env.pool().constant(v.value));
   return follows(env, connected(env, value), value, nullptr, v.var);
 }
 
 std::string violation_text(ShapeEnv& env, const Violation& v, const std::vector<FixedSize>& fixed) {
   const Symbol& symbol = *env.symbol(v.var);
-  std::string out = fmt::format("\n  {} would be pinned to {} by", symbol.source, v.value);
-  std::vector<GuardFact> why = causes_of_value(env, v.var, v.value);
+  std::string out = fmt::format("\n  {} would be specialized to {} by", symbol.source, v.value);
+  std::vector<SizeGuard> why = causes_of_value(env, v.var, v.value);
   if (why.empty()) why.push_back({v.condition, v.reason});
-  for (const GuardFact& guard : why) out += "\n    " + describe(env, guard);
-  if (!pinned_by_guards(env, v)) {
+  for (const SizeGuard& guard : why) out += "\n    " + describe(env, guard);
+  if (!specialized_by_guards(env, v)) {
     out += "\n    the range that its mark gives";
     out += fmt::format("\n  the weakest mark that would be accepted: {}, without a range",
                        mark_call("mark_dynamic", symbol.source, ""));
@@ -96,15 +96,15 @@ std::string violation_text(ShapeEnv& env, const Violation& v, const std::vector<
 
 }  // namespace
 
-std::vector<GuardFact> causes(ShapeEnv& env, ExprId condition) {
-  std::vector<const GuardFact*> kept = connected(env, condition);
+std::vector<SizeGuard> causes(ShapeEnv& env, ExprId condition) {
+  std::vector<const SizeGuard*> kept = connected(env, condition);
   if (!follows(env, kept, condition, nullptr)) return {};
   // Late guards are removed first, because early guards are closer to the inputs.
   for (size_t i = kept.size(); i-- > 0;) {
     if (follows(env, kept, condition, kept[i])) kept.erase(kept.begin() + static_cast<long>(i));
   }
-  std::vector<GuardFact> out;
-  for (const GuardFact* guard : kept) out.push_back(*guard);
+  std::vector<SizeGuard> out;
+  for (const SizeGuard* guard : kept) out.push_back(*guard);
   return out;
 }
 
@@ -114,7 +114,7 @@ VarNames source_names(const ShapeEnv& env) {
   return names;
 }
 
-std::string describe(const ShapeEnv& env, const GuardFact& guard) {
+std::string describe(const ShapeEnv& env, const SizeGuard& guard) {
   return to_string(env.pool(), guard.condition, source_names(env)) + asked_by(guard.reason);
 }
 
@@ -136,14 +136,15 @@ std::vector<std::string> dropped_suggestions(ShapeEnv& env) {
     const ExprId value = env.simplify(env.pool().var(s.var));
     if (!env.pool().is_const(value)) continue;
     const int64_t number = env.pool().const_value(value);
-    std::string line = fmt::format("the suggestion that {} varies is dropped: it is pinned to {}", s.source, number);
-    for (const GuardFact& guard : causes_of_value(env, s.var, number)) line += "; " + describe(env, guard);
+    std::string line =
+        fmt::format("the suggestion that {} varies is dropped: it is specialized to {}", s.source, number);
+    for (const SizeGuard& guard : causes_of_value(env, s.var, number)) line += "; " + describe(env, guard);
     out.push_back(std::move(line));
   }
   return out;
 }
 
-std::string explain_failure(ShapeEnv& env, const GuardFact& guard, const std::unordered_map<VarId, int64_t>& values) {
+std::string explain_failure(ShapeEnv& env, const SizeGuard& guard, const std::unordered_map<VarId, int64_t>& values) {
   const VarNames names = source_names(env);
   std::string out = "expected " + describe(env, guard);
   std::vector<VarId> vars;
@@ -153,11 +154,11 @@ std::string explain_failure(ShapeEnv& env, const GuardFact& guard, const std::un
     const auto value = values.find(var);
     if (value != values.end()) out += fmt::format(", got {} = {}", names.at(var), value->second);
   }
-  const std::vector<GuardFact> why = causes(env, guard.condition);
+  const std::vector<SizeGuard> why = causes(env, guard.condition);
   const bool itself = why.empty() || (why.size() == 1 && why[0].condition == guard.condition);
   if (itself) return out;
   out += "; because of";
-  for (const GuardFact& cause : why) out += fmt::format("{} {}", &cause == &why[0] ? "" : " and", describe(env, cause));
+  for (const SizeGuard& cause : why) out += fmt::format("{} {}", &cause == &why[0] ? "" : " and", describe(env, cause));
   return out;
 }
 

@@ -14,13 +14,13 @@ inline constexpr const char* kTextOfNumber = "the text of a number";
 // Returns a minimal list of recorded guards which imply `condition`, in the order in which the guards were recorded. No
 // guard can be removed from the list. Guards are removed one by one to find it. The list is empty when ranges alone
 // imply `condition`, and when the condition is not implied at all.
-std::vector<GuardFact> causes(ShapeEnv& env, ExprId condition);
+std::vector<SizeGuard> causes(ShapeEnv& env, ExprId condition);
 
 // Names symbols by their sources for messages: "x.size(0)" instead of "s0".
 VarNames source_names(const ShapeEnv& env);
 
 // Formats a guard: "x.size(0) == 8, asked by aten::view at model.py:7 in forward".
-std::string describe(const ShapeEnv& env, const GuardFact& guard);
+std::string describe(const ShapeEnv& env, const SizeGuard& guard);
 
 // A size without a symbol. Either a mark made it static, or no symbol was requested.
 struct FixedSize {
@@ -38,6 +38,6 @@ std::vector<std::string> dropped_suggestions(ShapeEnv& env);
 
 // Explains why `guard`, a guard checked at calls, does not hold. The message has the expected condition, the actual
 // `values`, and the causes unless the guard itself is the only cause.
-std::string explain_failure(ShapeEnv& env, const GuardFact& guard, const std::unordered_map<VarId, int64_t>& values);
+std::string explain_failure(ShapeEnv& env, const SizeGuard& guard, const std::unordered_map<VarId, int64_t>& values);
 
 }  // namespace cresset::sym

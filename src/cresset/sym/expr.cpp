@@ -24,12 +24,12 @@ T saturating_sum(T a, T b) {
 
 }  // namespace
 
-ExprPool::ExprPool() : table_(kInitialTable) {
+ExprTable::ExprTable() : table_(kInitialTable) {
   exprs_.reserve(kInitialTable / 2);
   operands_.reserve(kInitialTable);
 }
 
-ExprId ExprPool::intern(Kind kind, std::span<const ExprId> operands, int64_t value) {
+ExprId ExprTable::intern(Kind kind, std::span<const ExprId> operands, int64_t value) {
   const uint32_t hash = hash_node(kind, operands, value);
   const size_t mask = table_.size() - 1;
   size_t slot = hash & mask;
@@ -62,7 +62,7 @@ ExprId ExprPool::intern(Kind kind, std::span<const ExprId> operands, int64_t val
   return id;
 }
 
-void ExprPool::grow_table() {
+void ExprTable::grow_table() {
   std::vector<Slot> bigger(table_.size() * 2);
   const size_t mask = bigger.size() - 1;
   for (uint32_t i = 0; i < exprs_.size(); ++i) {
@@ -73,18 +73,18 @@ void ExprPool::grow_table() {
   table_ = std::move(bigger);
 }
 
-ExprId ExprPool::var(VarId var) {
+ExprId ExprTable::var(VarId var) {
   CRESSET_CHECK(var.valid(), "a variable");
   next_var_ = std::max(next_var_, var.index + 1);  // a parser may name variables before new_var() created them
   return intern(Kind::Var, {}, var.index);
 }
 
-int64_t ExprPool::const_value(ExprId id) const {
+int64_t ExprTable::const_value(ExprId id) const {
   CRESSET_CHECK(is_const(id), "expression is not a constant");
   return exprs_[id.index].value;
 }
 
-VarId ExprPool::var_of(ExprId id) const {
+VarId ExprTable::var_of(ExprId id) const {
   CRESSET_CHECK(is_var(id), "expression is not a variable");
   return VarId{static_cast<uint32_t>(exprs_[id.index].value)};
 }

@@ -64,10 +64,11 @@ using ExprList = SmallVector<ExprId, 24>;
 
 class RewriteLog;
 
-// Owns expressions. Not thread-safe: a pool belongs to a single compilation.
-class ExprPool {
+// Owns expressions as nodes: structurally equal nodes have one id. Not thread-safe: a table belongs to a single
+// compilation.
+class ExprTable {
  public:
-  ExprPool();
+  ExprTable();
 
   const Expr& operator[](ExprId id) const { return exprs_[id.index]; }
   std::span<const ExprId> operands(ExprId id) const {
@@ -85,6 +86,40 @@ class ExprPool {
   ExprId var(VarId var);
   VarId new_var() { return VarId{next_var_++}; }
   uint32_t var_count() const { return next_var_; }
+
+  bool is_const(ExprId id) const { return exprs_[id.index].kind == Kind::Const; }
+  bool is_const(ExprId id, int64_t value) const { return is_const(id) && exprs_[id.index].value == value; }
+  bool is_var(ExprId id) const { return exprs_[id.index].kind == Kind::Var; }
+  int64_t const_value(ExprId id) const;  // CHECKs is_const
+  VarId var_of(ExprId id) const;         // CHECKs is_var
+  // Appends each distinct variable of `id` to `out`.
+  void collect_vars(ExprId id, std::vector<VarId>& out) const;
+  bool uses_var(ExprId id, VarId var) const;
+  // Returns the atoms of a monomial, sorted, with repetition. An invalid monomial has no atoms.
+  std::span<const ExprId> factors(const ExprId& monomial) const;
+
+ protected:
+  ExprId intern(Kind kind, std::span<const ExprId> operands, int64_t value);  // operands: not the table's storage
+
+  std::vector<Expr> exprs_;
+
+ private:
+  void grow_table();
+
+  std::vector<ExprId> operands_;
+  struct Slot {
+    uint32_t hash = 0, index = 0;  // index + 1, 0 when free; the hash is stored here so that a miss reads no node
+  };
+  std::vector<Slot> table_;  // open addressing over exprs_
+  // Ids of the small constants that sizes use most, filled on first use.
+  static constexpr int64_t kLeastSmall = -1, kSmallCount = 66;
+  std::array<ExprId, kSmallCount> small_;
+  uint32_t next_var_ = 0;
+};
+
+// Arithmetic on expressions. Every result is canonical, so equal results of these rules have one id.
+class ExprPool : public ExprTable {
+ public:
   // Sets the log of steps for validation; nullptr disables logging. The log outlives the pool.
   void set_log(RewriteLog* log) { log_ = log; }
   RewriteLog* log() const { return log_; }
@@ -113,18 +148,9 @@ class ExprPool {
 
   static constexpr size_t kMaxProductTerms = 64;
 
-  bool is_const(ExprId id) const { return exprs_[id.index].kind == Kind::Const; }
-  bool is_const(ExprId id, int64_t value) const { return is_const(id) && exprs_[id.index].value == value; }
-  bool is_var(ExprId id) const { return exprs_[id.index].kind == Kind::Var; }
-  int64_t const_value(ExprId id) const;  // CHECKs is_const
-  VarId var_of(ExprId id) const;         // CHECKs is_var
-
   // Rebuilds `id` with variables replaced. Variables without an entry in `replacement` are kept. The result is
   // canonical.
   ExprId substitute(ExprId id, const std::unordered_map<VarId, ExprId>& replacement);
-  // Appends each distinct variable of `id` to `out`.
-  void collect_vars(ExprId id, std::vector<VarId>& out) const;
-  bool uses_var(ExprId id, VarId var) const;
 
   // id == coefficient * var + rest, where neither `coefficient` nor `rest` mentions var. affine_in() returns false when
   // `id` is not affine in var.
@@ -138,8 +164,6 @@ class ExprPool {
   void terms(ExprId id, TermList& out) const;
   ExprId from_terms(TermList& terms);
   ExprId scaled(ExprId monomial, int64_t coefficient);  // coefficient * monomial
-  // Returns the atoms of a monomial, sorted, with repetition. An invalid monomial has no atoms.
-  std::span<const ExprId> factors(const ExprId& monomial) const;
   ExprId monomial_product(ExprId a, ExprId b);
   // Computes the monomial a / b. Returns false when b does not divide a.
   bool monomial_quotient(ExprId a, ExprId b, ExprId& out);
@@ -154,8 +178,6 @@ class ExprPool {
   bool join_remainders(TermList& terms, NonZero&& nonzero, const Divisors* positive = nullptr);
 
  private:
-  ExprId intern(Kind kind, std::span<const ExprId> operands, int64_t value);  // operands: not pool storage
-  void grow_table();
   Term term_of(ExprId id) const;
   static void collect(TermList& terms);  // sorts, adds like terms, drops zeros
   ExprId make_add(ExprId a, ExprId b);
@@ -177,17 +199,7 @@ class ExprPool {
   bool join_one(TermList& terms, size_t i, ExprId mod, const Divisors* positive);
   ExprId quotient_of(ExprId mod);  // returns y // b for y mod b
 
-  std::vector<Expr> exprs_;
-  std::vector<ExprId> operands_;
-  struct Slot {
-    uint32_t hash = 0, index = 0;  // index + 1, 0 when free; the hash is stored here so that a miss reads no node
-  };
-  std::vector<Slot> table_;  // open addressing over exprs_
-  // Ids of the small constants that sizes use most, filled on first use.
-  static constexpr int64_t kLeastSmall = -1, kSmallCount = 66;
-  std::array<ExprId, kSmallCount> small_;
   std::unordered_map<ExprId, ExprId> quotients_;  // quotients of remainders, needed for every sum with a remainder
-  uint32_t next_var_ = 0;
   RewriteLog* log_ = nullptr;
 };
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sym/bound_prover.h"
 #include "sym/expr.h"
 #include "sym/interval.h"
 #include "sym/rewrite_log.h"
@@ -46,6 +47,7 @@ class Facts {
   void plant_rule(ExprId (*rule)(ExprPool&, ExprId)) { planted_rule_ = rule; }
 
  private:
+  friend class BoundProver;
   struct VarInfo {
     Interval range = Interval::all();
     ExprId extent;       // of an index: exclusive bound, as declared
@@ -102,15 +104,6 @@ class Facts {
   ExprId simplify_relation(ExprId e);
   ExprId cancel_relation_factor(ExprId e);
   std::optional<bool> decide_equality(ExprId sum, int64_t value);
-  // facts_prove.cpp: sum <= bound
-  bool prove(ExprId sum, int64_t bound, int depth = 0);
-  bool search(ExprId sum, int64_t bound, int depth);
-  bool prove_afresh(ExprId sum, int64_t bound);
-  bool prove_by_extents(ExprId sum, int64_t bound, int depth);
-  bool prove_by_floors(ExprId sum, int64_t bound, int depth);
-  bool prove_by_cases(ExprId sum, int64_t bound, int depth);
-  bool prove_by_factoring(ExprId sum, int64_t bound);
-  bool prove_by_bounds(ExprId sum, int64_t bound, int depth);
   // facts_range.cpp
   Interval range_of(ExprId simplified);
   Interval range_uncached(ExprId e);
@@ -133,15 +126,12 @@ class Facts {
 
   ExprPool& pool_;
   Samples samples_;
+  BoundProver prover_{*this};
   std::vector<VarInfo> vars_;
   std::vector<Memo> memo_;
   uint32_t epoch_ = 1;
   uint64_t extent_mask_ = 0;  // var_mask of the indices with an extent
   int fuel_ = 0;              // bounds the number of rule applications in an outermost simplify()
-  // State of the current proof: its remaining steps, the goals it met, whether a nested goal was proved.
-  int proof_steps_ = 0;
-  bool proof_held_ = false;
-  std::vector<ExprId> proof_goals_;
   int nesting_ = 0;
   int learning_ = 0;  // depth of nested learn(); nested conditions follow from the outermost condition
   uint32_t base_ = RewriteStep::kNoBase;

@@ -43,8 +43,8 @@ bool Facts::divide(ExprId a, ExprId b, ExprId& quotient, ExprId& remainder) {
 }
 
 bool Facts::is_remainder(ExprId r, ExprId b) {
-  if (range_of(r).lo < 0 && !prove(pool_.neg(r), 0)) return false;
-  return prove(pool_.sub(r, b), -1);
+  if (range_of(r).lo < 0 && !prover_.prove(pool_.neg(r), 0)) return false;
+  return prover_.prove(pool_.sub(r, b), -1);
 }
 
 ExprId Facts::simplify_division(ExprId e) {

@@ -17,12 +17,12 @@ std::optional<bool> Facts::decide_equality(ExprId sum, int64_t value) {
   if (common > 1 && common != Interval::kPosInf && value % common != 0) return false;
   const ExprId negated = pool_.neg(sum);
   // If sum <= value has no proof, sum < value has none. Most equalities have neither, and each search is expensive.
-  if (!prove(sum, value)) {
-    if (prove(negated, saturating_add(saturating_neg(value), -1))) return false;
+  if (!prover_.prove(sum, value)) {
+    if (prover_.prove(negated, saturating_add(saturating_neg(value), -1))) return false;
     return std::nullopt;
   }
-  if (prove(negated, saturating_neg(value))) return true;
-  if (prove(sum, saturating_add(value, -1))) return false;
+  if (prover_.prove(negated, saturating_neg(value))) return true;
+  if (prover_.prove(sum, saturating_add(value, -1))) return false;
   return std::nullopt;
 }
 
@@ -31,8 +31,8 @@ ExprId Facts::simplify_relation(ExprId e) {
   const ExprId sum = pool_.operands(e)[0];
   const int64_t bound = pool_.const_value(pool_.operands(e)[1]);
   if (kind == Kind::Le) {
-    if (prove(sum, bound)) return pool_.constant(1);
-    if (prove(pool_.neg(sum), saturating_add(saturating_neg(bound), -1))) return pool_.constant(0);
+    if (prover_.prove(sum, bound)) return pool_.constant(1);
+    if (prover_.prove(pool_.neg(sum), saturating_add(saturating_neg(bound), -1))) return pool_.constant(0);
   } else if (const std::optional<bool> equal = decide_equality(sum, bound)) {
     return pool_.constant(*equal == (kind == Kind::Eq));
   }

@@ -15,7 +15,7 @@ namespace {
 // A size is never negative; a caller guarantees nothing else about a symbol.
 Interval natural_range(const Symbol& symbol) { return symbol.range.lo >= 0 ? Interval::size() : Interval::all(); }
 
-void guard_declared_range(ExprPool& pool, const Symbol& symbol, std::vector<GuardFact>& out) {
+void guard_declared_range(ExprPool& pool, const Symbol& symbol, std::vector<SizeGuard>& out) {
   const Interval natural = natural_range(symbol);
   const ExprId var = pool.var(symbol.var);
   const Reason reason{"", "the range given for " + symbol.source};
@@ -70,7 +70,7 @@ std::tuple<int, int64_t> strength(const ExprPool& pool, ExprId condition) {
 }
 
 // Guards the divisors of `condition`. A division by zero has no value, so a call with a zero divisor is refused.
-void guard_divisors(ExprPool& pool, const GuardFact& guard, std::vector<GuardFact>& out) {
+void guard_divisors(ExprPool& pool, const SizeGuard& guard, std::vector<SizeGuard>& out) {
   std::vector<ExprId> work{guard.condition};
   std::unordered_set<ExprId> seen;
   while (!work.empty()) {
@@ -85,7 +85,7 @@ void guard_divisors(ExprPool& pool, const GuardFact& guard, std::vector<GuardFac
   }
 }
 
-bool is_equality(const ExprPool& pool, const GuardFact& guard) { return pool[guard.condition].kind == Kind::Eq; }
+bool is_equality(const ExprPool& pool, const SizeGuard& guard) { return pool[guard.condition].kind == Kind::Eq; }
 
 // The guards on a single variable, merged: the ends of its range with the reasons which set them, and the excluded
 // values inside.
@@ -93,7 +93,7 @@ class VariableBounds {
  public:
   explicit VariableBounds(Interval range) : range_(range) {}
 
-  void add(const ExprPool& pool, const GuardFact& guard) {
+  void add(const ExprPool& pool, const SizeGuard& guard) {
     const ExprId sum = pool.operands(guard.condition)[0];
     const int64_t bound = pool.const_value(pool.operands(guard.condition)[1]);
     if (pool[guard.condition].kind == Kind::Ne) {
@@ -105,7 +105,7 @@ class VariableBounds {
     }
   }
 
-  void emit(ExprPool& pool, ExprId var, std::vector<GuardFact>& out) {
+  void emit(ExprPool& pool, ExprId var, std::vector<SizeGuard>& out) {
     for (auto it = excluded_.find(range_.lo); it != excluded_.end(); it = excluded_.find(range_.lo)) {
       ++range_.lo, below_ = it->second;
     }
@@ -126,10 +126,10 @@ class VariableBounds {
 };
 
 // Rewrites `guards` over the variables which the equalities leave, and merges the guards on a single variable.
-std::vector<GuardFact> merge_bounds(ExprPool& pool, Facts& facts, std::vector<GuardFact> guards) {
-  std::vector<GuardFact> merged;
+std::vector<SizeGuard> merge_bounds(ExprPool& pool, Facts& facts, std::vector<SizeGuard> guards) {
+  std::vector<SizeGuard> merged;
   std::map<ExprId, VariableBounds> bounds;
-  for (GuardFact& guard : guards) {
+  for (SizeGuard& guard : guards) {
     guard.condition = about_the_variable(pool, facts, facts.simplify(guard.condition));
     if (pool.is_const(guard.condition, 1)) continue;
     if (const std::optional<ExprId> var = single_variable(pool, guard.condition)) {
@@ -143,11 +143,11 @@ std::vector<GuardFact> merge_bounds(ExprPool& pool, Facts& facts, std::vector<Gu
 }
 
 // Keeps the guards, strongest first, which the earlier guards do not imply.
-void keep_news(ExprPool& pool, Facts& facts, std::vector<GuardFact> guards, std::vector<GuardFact>& kept) {
-  std::stable_sort(guards.begin(), guards.end(), [&pool](const GuardFact& a, const GuardFact& b) {
+void keep_news(ExprPool& pool, Facts& facts, std::vector<SizeGuard> guards, std::vector<SizeGuard>& kept) {
+  std::stable_sort(guards.begin(), guards.end(), [&pool](const SizeGuard& a, const SizeGuard& b) {
     return strength(pool, a.condition) < strength(pool, b.condition);
   });
-  for (GuardFact& guard : guards) {
+  for (SizeGuard& guard : guards) {
     const ExprId simplified = facts.simplify(guard.condition);
     if (pool.is_const(simplified, 1)) continue;
     if (!single_variable(pool, guard.condition)) guard.condition = about_the_variable(pool, facts, simplified);
@@ -158,8 +158,8 @@ void keep_news(ExprPool& pool, Facts& facts, std::vector<GuardFact> guards, std:
 
 }  // namespace
 
-std::vector<GuardFact> ShapeEnv::minimized_guards() {
-  std::vector<GuardFact> equalities, others, kept;
+std::vector<SizeGuard> ShapeEnv::minimized_guards() {
+  std::vector<SizeGuard> equalities, others, kept;
   Facts facts(pool_);
   for (const Symbol& symbol : symbols_) {
     if (symbol.hint) {
@@ -169,8 +169,8 @@ std::vector<GuardFact> ShapeEnv::minimized_guards() {
       facts.declare(symbol.var, symbol.range, Facts::Role::Unbacked);
     }
   }
-  for (const GuardFact& guard : guards_) guard_divisors(pool_, guard, others);
-  for (const GuardFact& guard : guards_) (is_equality(pool_, guard) ? equalities : others).push_back(guard);
+  for (const SizeGuard& guard : guards_) guard_divisors(pool_, guard, others);
+  for (const SizeGuard& guard : guards_) (is_equality(pool_, guard) ? equalities : others).push_back(guard);
   keep_news(pool_, facts, std::move(equalities), kept);
   others = merge_bounds(pool_, facts, std::move(others));
   keep_news(pool_, facts, std::move(others), kept);

@@ -32,7 +32,7 @@ std::optional<SizeRecord> parse_record(std::string_view flags, std::string_view 
     if (flag == "varied") {
       record.varied = true;
     } else if (flag == "pinned") {
-      record.pinned = true;
+      record.specialized = true;
     } else {
       good = good && flag == "steady";
     }
@@ -60,7 +60,7 @@ bool Profile::observe(const std::string& source, int64_t value) {
 bool Profile::wants_symbol(const std::string& source) const {
   const auto it = records_.find(source);
   if (it == records_.end() || !it->second.varied) return false;
-  return !it->second.pinned || it->second.sizes.size() >= kMostSizes;
+  return !it->second.specialized || it->second.sizes.size() >= kMostSizes;
 }
 
 std::optional<int64_t> Profile::typical(const std::string& source) const {
@@ -75,7 +75,7 @@ void Profile::merge(const Profile& other) {
     // Two processes with one different size each: the size varies between them.
     const bool differ = !mine.sizes.empty() && !theirs.sizes.empty() && mine.sizes.back() != theirs.sizes.back();
     mine.varied = mine.varied || theirs.varied || differ;
-    mine.pinned = mine.pinned || theirs.pinned;
+    mine.specialized = mine.specialized || theirs.specialized;
     for (const int64_t size : theirs.sizes) {
       if (std::find(mine.sizes.begin(), mine.sizes.end(), size) == mine.sizes.end()) remember(mine.sizes, size);
     }
@@ -87,7 +87,7 @@ std::string Profile::to_text() const {
   out += '\n';
   for (const auto& [source, record] : records_) {
     if (source.find_first_of("\t\n") != std::string::npos) continue;
-    out += source + '\t' + (record.varied ? "varied" : "steady") + (record.pinned ? ",pinned" : "") + '\t';
+    out += source + '\t' + (record.varied ? "varied" : "steady") + (record.specialized ? ",pinned" : "") + '\t';
     for (size_t i = 0; i < record.sizes.size(); ++i) out += (i ? "," : "") + std::to_string(record.sizes[i]);
     out += '\n';
   }

@@ -16,7 +16,7 @@ namespace cresset::sym {
 
 struct SizeRecord {
   bool varied = false;         // two calls differed
-  bool pinned = false;         // a program specialized the size although it was a symbol
+  bool specialized = false;    // a program specialized the size although it was a symbol
   std::vector<int64_t> sizes;  // a few typical sizes, least recent first
 
   bool operator==(const SizeRecord&) const = default;
@@ -28,7 +28,7 @@ class Profile {
 
   // Records the value of a call. Returns true when the size is thereby first known to vary.
   bool observe(const std::string& source, int64_t value);
-  void note_pinned(const std::string& source) { records_[source].pinned = true; }
+  void note_specialized(const std::string& source) { records_[source].specialized = true; }
   // Returns whether the size should be a symbol at the next capture: it varied, and no program specialized it. A
   // specialized size stays static while it has few values. Beyond this number another attempt is cheaper than a cache
   // entry for each value.

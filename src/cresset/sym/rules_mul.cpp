@@ -6,7 +6,7 @@
 
 namespace cresset::sym {
 
-std::span<const ExprId> ExprPool::factors(const ExprId& monomial) const {
+std::span<const ExprId> ExprTable::factors(const ExprId& monomial) const {
   if (!monomial.valid()) return {};
   return exprs_[monomial.index].kind == Kind::Mul ? operands(monomial) : std::span<const ExprId>(&monomial, 1);
 }

@@ -138,7 +138,7 @@ void ShapeEnv::record_guard(ExprId condition, Reason reason) {
   if (marked_count_ > 0) find_violations(guards_.back());
 }
 
-void ShapeEnv::find_violations(const GuardFact& guard) {
+void ShapeEnv::find_violations(const SizeGuard& guard) {
   for (const Symbol& s : symbols_) {
     if (s.policy != Policy::MarkedDynamic) continue;
     const ExprId value = simplify(pool_.var(s.var));

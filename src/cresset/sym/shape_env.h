@@ -41,7 +41,7 @@ struct Reason {
   std::string location;  // "model.py:42 in forward", may be empty
 };
 
-struct GuardFact {
+struct SizeGuard {
   ExprId condition;  // holds for the hints
   Reason reason;
 };
@@ -127,12 +127,12 @@ class ShapeEnv {
   // The same for the address of an existing element. Every size which divides in this address is nonzero.
   ExprId simplify_address(ExprId e) { return facts_.simplify_address(e); }
 
-  std::span<const GuardFact> guards() const { return guards_; }
+  std::span<const SizeGuard> guards() const { return guards_; }
   std::span<const Violation> violations() const { return violations_; }
   std::span<const RuntimeAssertion> assertions() const { return assertions_; }
   // Returns the guards to check at a call, canonicalized. Guards that follow from the symbols' natural ranges (a size
   // is >= 0) or from the other guards are dropped. The result implies all of guards() and the ranges given to symbols.
-  std::vector<GuardFact> minimized_guards();
+  std::vector<SizeGuard> minimized_guards();
 
   std::string to_string(ExprId e) const;
   VarNames names() const;
@@ -151,7 +151,7 @@ class ShapeEnv {
 
  private:
   void record_guard(ExprId condition, Reason reason);
-  void find_violations(const GuardFact& guard);
+  void find_violations(const SizeGuard& guard);
   Symbol& add_symbol(Symbol symbol);
 
   std::unique_ptr<RewriteLog> log_;
@@ -160,7 +160,7 @@ class ShapeEnv {
   std::vector<Symbol> symbols_;
   std::vector<uint32_t> symbol_of_;  // by variable; UINT32_MAX: not a symbol
   uint32_t backed_count_ = 0, unbacked_count_ = 0, marked_count_ = 0;
-  std::vector<GuardFact> guards_;
+  std::vector<SizeGuard> guards_;
   std::vector<Violation> violations_;
   std::vector<RuntimeAssertion> assertions_;
   Counters counters_;

@@ -46,7 +46,7 @@ class Substitution {
 // Calls visit(var) once for each distinct variable in the expression whose bit is in `mask`. Stops when visit returns
 // true.
 template <class Visit>
-bool visit_vars(const ExprPool& pool, ExprId root, uint64_t mask, Visit&& visit) {
+bool visit_vars(const ExprTable& pool, ExprId root, uint64_t mask, Visit&& visit) {
   SmallVector<ExprId, 64> work;
   std::unordered_set<ExprId> seen;  // shared nodes only: small expressions never use the set
   const bool track = pool[root].weight > 64;
@@ -71,14 +71,14 @@ ExprId ExprPool::substitute(ExprId id, const std::unordered_map<VarId, ExprId>& 
   return Substitution(*this, replacement).apply(id);
 }
 
-void ExprPool::collect_vars(ExprId id, std::vector<VarId>& out) const {
+void ExprTable::collect_vars(ExprId id, std::vector<VarId>& out) const {
   visit_vars(*this, id, ~uint64_t{0}, [&](VarId var) {
     if (std::find(out.begin(), out.end(), var) == out.end()) out.push_back(var);
     return false;
   });
 }
 
-bool ExprPool::uses_var(ExprId id, VarId var) const {
+bool ExprTable::uses_var(ExprId id, VarId var) const {
   return visit_vars(*this, id, mask_of(var), [&](VarId v) { return v == var; });
 }
 

@@ -48,7 +48,7 @@ class Validation {
     for (uint32_t base = 0; base < log.bases().size(); ++base) rewrites_of(base, log.bases()[base], rewrites);
   }
 
-  void guards(const ShapeEnv& env, std::span<const GuardFact> checked) {
+  void guards(const ShapeEnv& env, std::span<const SizeGuard> checked) {
     Prover prover(pool_);
     prover.set_timeout(5 * limits_.query_ms);
     std::vector<ExprId> asked, program;
@@ -58,8 +58,8 @@ class Validation {
       prover.assume({Assumption::Kind::Range, var(s.var), promised ? s.range : natural, {}});
       if (!promised) add_range(s, natural);
     }
-    for (const GuardFact& guard : env.guards()) asked.push_back(guard.condition);
-    for (const GuardFact& guard : checked) program.push_back(guard.condition);
+    for (const SizeGuard& guard : env.guards()) asked.push_back(guard.condition);
+    for (const SizeGuard& guard : checked) program.push_back(guard.condition);
     asked.insert(asked.end(), ranges_.begin(), ranges_.end());
     const Verdict verdict = prover.equivalent(asked, Division::Partial, program, Division::Program);
     report_.guards_proved = verdict == Verdict::Proved;
@@ -192,7 +192,7 @@ ValidationReport validate_steps(ExprPool& pool, const RewriteLog& log, const Var
   return validation.take();
 }
 
-ValidationReport validate(ShapeEnv& env, std::span<const GuardFact> checked, const ValidationLimits& limits) {
+ValidationReport validate(ShapeEnv& env, std::span<const SizeGuard> checked, const ValidationLimits& limits) {
   CRESSET_CHECK(env.log() != nullptr, "validation needs a log of what was done");
   const VarNames names = env.names();
   Validation validation(env.pool(), names, limits);

@@ -34,7 +34,7 @@ struct ValidationReport {
 
 // `checked`: the conditions of the guard program, where a division by zero has SizeProgram's meaning. The environment
 // must keep a log.
-ValidationReport validate(ShapeEnv& env, std::span<const GuardFact> checked, const ValidationLimits& limits = {});
+ValidationReport validate(ShapeEnv& env, std::span<const SizeGuard> checked, const ValidationLimits& limits = {});
 
 // Validates only the steps of a log; for tests of rules.
 ValidationReport validate_steps(ExprPool& pool, const RewriteLog& log, const VarNames& names,

@@ -42,7 +42,7 @@ int object_traverse(PyObject* self, visitproc visit, void* arg) {
 int object_clear(PyObject* self) {
   auto* o = (Object*)self;
   Py_CLEAR(o->dict);
-  if (o->state != nullptr) o->state->clear_variants();
+  if (o->state != nullptr) o->state->clear_cache_entries();
   return 0;
 }
 

@@ -62,7 +62,7 @@ PyObject* note_reentrant(PyObject*, PyObject*) {
 PyObject* is_compiling(PyObject*, PyObject*) { return PyBool_FromLong(open_capture() != nullptr); }
 
 // Forces a graph break here. A deferred operator's error is raised here.
-PyObject* end_piece(PyObject*, PyObject* reason) {
+PyObject* graph_break(PyObject*, PyObject* reason) {
   return guarded([&]() -> PyObject* {
     bridge::Capture* capture = open_capture();
     if (capture == nullptr || capture->recording != 0) return Py_NewRef(Py_None);
@@ -78,7 +78,7 @@ PyObject* begin_tangents(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     bridge::Capture* const capture = open_capture();
     Session* const session = capture != nullptr && capture->recording == 0 ? Session::current() : nullptr;
-    if (session != nullptr && session->begins_plainly())
+    if (session != nullptr && session->maker().begins_plainly())
       capture->flush({BreakKind::AutogradFeature, "torch.func's forward differentiation"});
     return Py_NewRef(Py_None);
   });
@@ -101,9 +101,9 @@ PyObject* captured_guards(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     std::vector<std::string> out;
     if (bridge::Capture* capture = open_capture()) {
-      for (const sym::GuardFact& guard : capture->env().guards()) out.push_back(sym::describe(capture->env(), guard));
+      for (const sym::SizeGuard& guard : capture->env().guards()) out.push_back(sym::describe(capture->env(), guard));
       if (const Session* session = Session::current())
-        for (std::string& fact : session->facts().texts()) out.push_back(std::move(fact));
+        for (std::string& guard : session->segment().guards().texts()) out.push_back(std::move(guard));
     }
     return list_of(out);
   });
@@ -221,9 +221,9 @@ PyObject* assign(PyObject*, PyObject* args) {
   return PyObject_SetAttr(owner, name, value) < 0 ? nullptr : Py_NewRef(Py_None);
 }
 
-PyObject* exchange_rest(PyObject*, PyObject* other) {
+PyObject* exchange_fallback(PyObject*, PyObject* other) {
   const size_t of = PyLong_AsSize_t(other);
-  return PyErr_Occurred() != nullptr ? nullptr : PyLong_FromSize_t(exchange_native_rest(of));
+  return PyErr_Occurred() != nullptr ? nullptr : PyLong_FromSize_t(exchange_eager_fallback(of));
 }
 
 PyObject* hook_number(PyObject*, PyObject*) { return PyLong_FromLongLong(HooksOfCall::next_number()); }
@@ -250,7 +250,7 @@ PyObject* mark(PyObject*, PyObject* args) {
   });
 }
 
-PyObject* set_stand_in(PyObject*, PyObject* args) {
+PyObject* set_call_for_symbols(PyObject*, PyObject* args) {
   PyObject *original, *function;
   if (PyArg_ParseTuple(args, "OO!", &original, &PyFunction_Type, &function) == 0) return nullptr;
   frontend::call_for_symbols(original, function);
@@ -260,10 +260,11 @@ PyObject* set_stand_in(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {
     {"note_reentrant", note_reentrant, METH_NOARGS, "A reentrant checkpoint takes part in the gradients."},
     {"is_compiling", is_compiling, METH_NOARGS, "Whether the program around this call is being captured."},
-    {"end_piece", end_piece, METH_O, "Ends what is being captured here, for the reason that is given."},
+    {"graph_break", graph_break, METH_O, "Ends what is being captured here, for the reason that is given."},
     {"_begin_tangents", begin_tangents, METH_NOARGS,
-     "Ends the piece where what follows may want plain sizes, and the call cannot be captured anew."},
-    {"_has_failed", has_failed, METH_NOARGS, "Whether the piece has ended, and one of its operators has raised."},
+     "Breaks the graph where later code may need plain sizes, and the call cannot be captured again."},
+    {"_has_failed", has_failed, METH_NOARGS,
+     "Whether the graph segment has ended, and one of its operators has raised."},
     {"captured_graph", captured_graph, METH_NOARGS, "The graph so far, as text; None when nothing is captured."},
     {"captured_guards", captured_guards, METH_NOARGS, "The guards so far, as texts."},
     {"call_shallow", (PyCFunction)(void (*)(void))call_shallow, METH_FASTCALL,
@@ -273,8 +274,8 @@ PyMethodDef functions[] = {
     {"_make_wrapper", make_wrapper_of_call, METH_VARARGS, "A tensor of a class with __torch_dispatch__."},
     {"size_text", size_text, METH_O, "The expression of a symbolic size; None for others."},
     {"_hide_frames", hide_frames, METH_O, "Frames of this code are passed over where Python looks at the stack."},
-    {"_use_equivalents", use_equivalents, METH_VARARGS, "What is evaluated in the place of builtins."},
-    {"_use_loops", use_loops, METH_O, "What is evaluated in the place of itertools in the head of a loop."},
+    {"_use_polyfills", use_polyfills, METH_VARARGS, "What is evaluated in the place of builtins."},
+    {"_use_loops", use_loops, METH_O, "Registers polyfills for itertools in the head of a loop."},
     {"_substitute", substitute, METH_VARARGS,
      "(original, function[, self]): what is called in the place of a function, of the method of that object alone."},
     {"_asks_compiling", asks_compiling, METH_O, "The function that is true while a program is captured."},
@@ -286,8 +287,10 @@ PyMethodDef functions[] = {
     {"_adopt", adopt_object, METH_O, "The object, whose numbers are of these classes from now on."},
     {"_mark", mark, METH_VARARGS, "(function, why, kind): it is called natively (None), or kept out for that reason."},
     {"_mark_of", mark_of, METH_O, "(None,) or (why,) of a function that is marked; None of others."},
-    {"_use_form", use_form, METH_VARARGS, "What is evaluated in the place of a C function that is given symbols."},
-    {"_form_in", form_in, METH_VARARGS, "Which module has the form of a C function, until that is wanted."},
+    {"_use_decomposition", use_decomposition, METH_VARARGS,
+     "What is evaluated in the place of a C function that is given symbols."},
+    {"_decomposition_in", decomposition_in, METH_VARARGS,
+     "Which module has the form of a C function, until that is wanted."},
     {"_mark_when_met", mark_when_met, METH_VARARGS,
      "What marks functions of the module of that name, called before the first of them is."},
     {"_effect_of", effect_of, METH_VARARGS, "What becomes of a call of a C function."},
@@ -301,12 +304,12 @@ PyMethodDef functions[] = {
     {"_computed", computed, METH_VARARGS,
      "The symbol of what an operation on bits, a shift, a remainder gives of symbols; None where there is none."},
     {"_assign", assign, METH_VARARGS, "owner.name = value"},
-    {"_exchange_rest", exchange_rest, METH_O,
+    {"_exchange_fallback", exchange_fallback, METH_O,
      "Whose native run this thread is in the middle of, as a number; 0: nobody's. The given one takes its place."},
     {"_hook_number", hook_number, METH_NOARGS, "Of the next hook that the captured call registers."},
     {"_note_hook", note_hook, METH_VARARGS,
      "(handle, weak references to its dictionaries) of a hook that the call registers."},
-    {"_stand_in", set_stand_in, METH_VARARGS,
+    {"_call_for_symbols", set_call_for_symbols, METH_VARARGS,
      "(builtin, function): what is called in its place, where numbers may be symbolic."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},
     {nullptr, nullptr, 0, nullptr},

@@ -12,7 +12,7 @@
 namespace cresset::frontend {
 namespace {
 
-constexpr const char* kPart = "cresset.part";
+constexpr const char* kSubgraph = "cresset.subgraph";
 
 bridge::Capture& capture() { return *bridge::Capture::current(); }
 
@@ -35,8 +35,8 @@ PyRef list_of(const std::vector<at::Tensor>& tensors) {
   return out;
 }
 
-bridge::GraphPart taken(PyObject* capsule) {
-  auto* part = static_cast<bridge::GraphPart*>(PyCapsule_GetPointer(capsule, kPart));
+bridge::Subgraph taken(PyObject* capsule) {
+  auto* part = static_cast<bridge::Subgraph*>(PyCapsule_GetPointer(capsule, kSubgraph));
   if (part == nullptr) throw PythonError{};
   return std::exchange(*part, {});
 }
@@ -48,7 +48,7 @@ PyObject* attempt(F&& f) {
   try {
     return f().release();
   } catch (const bridge::CaptureAbort& e) {
-    capture().fail_part(e.reason());
+    capture().subgraphs().fail_subgraph(e.reason());
     return Py_NewRef(Py_None);
   } catch (const PythonError&) {
     return nullptr;
@@ -56,45 +56,45 @@ PyObject* attempt(F&& f) {
   END_HANDLE_TH_ERRORS
 }
 
-PyObject* begin_part(PyObject*, PyObject* roots) {
+PyObject* begin_subgraph(PyObject*, PyObject* roots) {
   return attempt([&] {
     if (!possible()) return PyRef::borrow(Py_False);
-    Session::current()->begin_part(roots);
-    capture().begin_part();
+    Session::current()->subgraphs().begin_subgraph(roots);
+    capture().subgraphs().begin_subgraph();
     return PyRef::borrow(Py_True);
   });
 }
 
 void abandon() {
-  Session::current()->end_part();
-  capture().abandon_part();
+  Session::current()->subgraphs().end_subgraph();
+  capture().subgraphs().abandon_subgraph();
 }
 
-PyObject* end_part(PyObject*, PyObject* outputs) {
+PyObject* end_subgraph(PyObject*, PyObject* outputs) {
   return attempt([&]() -> PyRef {
-    if (!capture().part_failure().empty()) return abandon(), PyRef::borrow(Py_None);
-    auto part = std::make_unique<bridge::GraphPart>();
+    if (!capture().subgraphs().subgraph_failure().empty()) return abandon(), PyRef::borrow(Py_None);
+    auto part = std::make_unique<bridge::Subgraph>();
     try {
-      *part = capture().end_part(tensors_of(outputs));
+      *part = capture().subgraphs().end_subgraph(tensors_of(outputs));
     } catch (const bridge::CaptureAbort&) {
       abandon();
       throw;
     }
-    Session::current()->end_part();
-    return checked(PyCapsule_New(part.release(), kPart, [](PyObject* capsule) {
-      delete static_cast<bridge::GraphPart*>(PyCapsule_GetPointer(capsule, kPart));
+    Session::current()->subgraphs().end_subgraph();
+    return checked(PyCapsule_New(part.release(), kSubgraph, [](PyObject* capsule) {
+      delete static_cast<bridge::Subgraph*>(PyCapsule_GetPointer(capsule, kSubgraph));
     }));
   });
 }
 
 // Returns whether the subgraph had failed before, because of its code.
-PyObject* abandon_part(PyObject*, PyObject* why) {
+PyObject* abandon_subgraph(PyObject*, PyObject* why) {
   return attempt([&] {
     abandon();
     const char* text = PyUnicode_AsUTF8(why);
     if (text == nullptr) throw PythonError{};
-    const bool had_failed = !capture().part_failure().empty();
-    capture().fail_part({BreakKind::ControlFlow, text});
+    const bool had_failed = !capture().subgraphs().subgraph_failure().empty();
+    capture().subgraphs().fail_subgraph({BreakKind::ControlFlow, text});
     return PyRef::borrow(had_failed ? Py_True : Py_False);
   });
 }
@@ -108,12 +108,12 @@ PyObject* abandon_part(PyObject*, PyObject* why) {
 }
 
 // Adds the reason to the graph break of the following data-dependent branch.
-PyObject* explain_part(PyObject*, PyObject* args) {
+PyObject* explain_subgraph(PyObject*, PyObject* args) {
   return attempt([&] {
     const char *name = nullptr, *why = nullptr;
     if (!PyArg_ParseTuple(args, "sz", &name, &why)) throw PythonError{};
     if (!possible()) return PyRef::borrow(Py_None);
-    BreakReason reason = capture().take_part_failure();
+    BreakReason reason = capture().subgraphs().take_subgraph_failure();
     if (why != nullptr) reason = {BreakKind::ControlFlow, why};
     if (!reason.empty()) capture().remark = std::string(name) + " is decided here: " + reason.text();
     if (why == nullptr && capture().symbolic_booleans && !capture().remark.empty())
@@ -126,7 +126,7 @@ PyObject* add_cond(PyObject*, PyObject* args) {
   return attempt([&] {
     PyObject *predicate, *if_true, *if_false;
     if (!PyArg_ParseTuple(args, "OOO", &predicate, &if_true, &if_false)) throw PythonError{};
-    return list_of(capture().add_cond(THPVariable_Unpack(predicate), taken(if_true), taken(if_false)));
+    return list_of(capture().subgraphs().add_cond(THPVariable_Unpack(predicate), taken(if_true), taken(if_false)));
   });
 }
 
@@ -135,11 +135,11 @@ PyObject* add_carried(PyObject*, PyObject* tensors) {
   return attempt([&] {
     if (!possible()) return PyRef::borrow(Py_None);
     std::vector<uint32_t> positions;
-    const PyRef stand_ins = list_of(capture().add_carried(tensors_of(tensors), positions));
+    const PyRef proxies = list_of(capture().subgraphs().add_carried(tensors_of(tensors), positions));
     const PyRef numbers = checked(PyList_New(0));
     for (const uint32_t position : positions)
       if (PyList_Append(numbers.get(), checked(PyLong_FromUnsignedLong(position)).get()) < 0) throw PythonError{};
-    return checked(PyTuple_Pack(2, stand_ins.get(), numbers.get()));
+    return checked(PyTuple_Pack(2, proxies.get(), numbers.get()));
   });
 }
 
@@ -150,15 +150,17 @@ PyObject* add_while(PyObject*, PyObject* args) {
     std::vector<uint32_t> positions;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(numbers); ++i)
       positions.push_back(static_cast<uint32_t>(PyLong_AsUnsignedLong(PyList_GET_ITEM(numbers, i))));
-    return list_of(capture().add_while(tensors_of(initial), std::move(positions), taken(condition), taken(body)));
+    return list_of(
+        capture().subgraphs().add_while(tensors_of(initial), std::move(positions), taken(condition), taken(body)));
   });
 }
 
 PyMethodDef control_flow_functions[] = {
-    {"begin_part", begin_part, METH_O, "Begins to record a part of the program; False when that is not possible here."},
-    {"end_part", end_part, METH_O, "The part, which gives these tensors; None when it cannot be recorded."},
-    {"abandon_part", abandon_part, METH_O, "As if it had not begun."},
-    {"explain_part", explain_part, METH_VARARGS, "The next break says why an operator was not captured."},
+    {"begin_subgraph", begin_subgraph, METH_O,
+     "Begins to record a part of the program; False when that is not possible here."},
+    {"end_subgraph", end_subgraph, METH_O, "The part, which gives these tensors; None when it cannot be recorded."},
+    {"abandon_subgraph", abandon_subgraph, METH_O, "As if it had not begun."},
+    {"explain_subgraph", explain_subgraph, METH_VARARGS, "The next break says why an operator was not captured."},
     {"add_cond", add_cond, METH_VARARGS, "Results of torch.cond(predicate, part, part); None when it does not fit."},
     {"add_carried", add_carried, METH_O, "What stands for carried tensors in the parts of a loop."},
     {"add_while", add_while, METH_VARARGS, "Results of torch.while_loop; None when it does not fit."},

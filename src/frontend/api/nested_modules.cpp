@@ -143,7 +143,7 @@ PyRef InnerModules::compiled(PyObject* call, PyObject* module, const CompileOpti
   return made;
 }
 
-void InnerModules::begin_rest() {
+void InnerModules::begin_fallback() {
   ++rests_;
   std::vector<Known> forgotten;  // destroyed outside of the table: their destruction may run Python code
   std::erase_if(known_, [&](auto& known) {
@@ -167,7 +167,7 @@ NativeRest::NativeRest(CompiledFunction& of, bool of_capture)
     : around_(std::exchange(running, nullptr)), capture_around_(std::exchange(rest_of_capture, false)) {
   if (!of.options().evaluate || of.options().fullgraph) return;
   watch_calls_of_modules();
-  of.inner_modules().begin_rest();
+  of.inner_modules().begin_fallback();
   running = &of;
   rest_of_capture = of_capture;
   watches_ = true;
@@ -183,6 +183,8 @@ NoNativeRest::NoNativeRest()
     : around_(std::exchange(running, nullptr)), capture_around_(std::exchange(rest_of_capture, false)) {}
 NoNativeRest::~NoNativeRest() { running = around_, rest_of_capture = capture_around_; }
 
-uintptr_t exchange_native_rest(uintptr_t other) { return (uintptr_t)std::exchange(running, (CompiledFunction*)other); }
+uintptr_t exchange_eager_fallback(uintptr_t other) {
+  return (uintptr_t)std::exchange(running, (CompiledFunction*)other);
+}
 
 }  // namespace cresset::frontend

@@ -21,7 +21,7 @@ class InnerModules {
   // The callable which replaces call(module); empty: no replacement.
   PyRef compiled(PyObject* call, PyObject* module, const CompileOptions& options);
   // Called when the function begins to run in CPython. Modules which were not called for a long time are released.
-  void begin_rest();
+  void begin_fallback();
   int visit(visitproc visit, void* arg) const;
   void clear();
 
@@ -64,6 +64,6 @@ class NoNativeRest {
 };
 
 // Exchanges the function for which this thread runs in CPython, passed as a number. For cresset.disable.
-uintptr_t exchange_native_rest(uintptr_t other);
+uintptr_t exchange_eager_fallback(uintptr_t other);
 
 }  // namespace cresset::frontend

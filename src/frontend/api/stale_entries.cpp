@@ -19,10 +19,11 @@ std::unordered_set<CompiledFunction*>& live_functions() {
 // For each object which may be dead: the number of references from compiled functions.
 using Counts = std::unordered_map<PyObject*, Py_ssize_t>;
 
-// Classes and modules live for the whole process. Plain tensors belong to the program.
+// Classes and modules live for the whole process. Plain tensors belong to the program. Guards on the contents of a set
+// keep a frozen copy that nobody else holds.
 bool may_be_gone(PyObject* object) {
   return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !PyType_Check(object) && !PyModule_Check(object) &&
-         !is_plain_tensor(object) && !is_enum_member(object);
+         !PyFrozenSet_CheckExact(object) && !is_plain_tensor(object) && !is_enum_member(object);
 }
 
 int add_candidate(PyObject* object, void* counts) {
@@ -41,21 +42,23 @@ int is_gone(PyObject* object, void* gone) {
 }
 
 // Visits the guarded objects of an entry, without the objects of its reconstruction.
-int visit_checked(const Variant& variant, visitproc visit, void* arg) {
-  if (const int r = frontend::visit(variant.args, visit, arg)) return r;
-  if (const int r = frontend::visit(variant.kwargs, visit, arg)) return r;
-  return variant.facts.visit(visit, arg);
+int visit_checked(const CacheEntry& entry, visitproc visit, void* arg) {
+  if (const int r = frontend::visit(entry.args, visit, arg)) return r;
+  if (const int r = frontend::visit(entry.kwargs, visit, arg)) return r;
+  return entry.guards.visit(visit, arg);
 }
 
 // Marks the argument paths as varying, as if another object had arrived while the first was alive.
-void learn_of_gone(const ArgSpec& spec, const std::unordered_set<PyObject*>& gone, Varying& varying) {
+void learn_of_gone(const ArgSpec& spec, const std::unordered_set<PyObject*>& gone,
+                   AutomaticDynamic& automatic_dynamic) {
   if (spec.kind == ArgSpec::Kind::Identity && gone.contains(spec.object.get()) && !is_module(spec.object.get()) &&
-      std::find(varying.objects.begin(), varying.objects.end(), spec.path) == varying.objects.end())
-    varying.objects.push_back(spec.path);
-  for (const ArgSpec& child : spec.children) learn_of_gone(child, gone, varying);
+      std::find(automatic_dynamic.objects.begin(), automatic_dynamic.objects.end(), spec.path) ==
+          automatic_dynamic.objects.end())
+    automatic_dynamic.objects.push_back(spec.path);
+  for (const ArgSpec& child : spec.children) learn_of_gone(child, gone, automatic_dynamic);
 }
 
-int64_t captures_since = 0, variants_then = 0;
+int64_t captures_since = 0, cache_entries_then = 0;
 
 }  // namespace
 
@@ -63,11 +66,11 @@ void add_live_function(CompiledFunction* function) { live_functions().insert(fun
 void remove_live_function(CompiledFunction* function) { live_functions().erase(function); }
 
 int64_t drop_of_gone_models() {
-  captures_since = variants_then = 0;
+  captures_since = cache_entries_then = 0;
   Counts held;
   for (const CompiledFunction* function : live_functions()) {
-    variants_then += static_cast<int64_t>(function->variants().size());
-    for (const auto& variant : function->variants()) visit_checked(*variant, &add_candidate, &held);
+    cache_entries_then += static_cast<int64_t>(function->cache_entries().size());
+    for (const auto& entry : function->cache_entries()) visit_checked(*entry, &add_candidate, &held);
   }
   // the compiled function itself may still be called
   for (const CompiledFunction* function : live_functions()) held.erase(function->function());
@@ -76,26 +79,27 @@ int64_t drop_of_gone_models() {
   for (const auto& [object, count] : held)
     if (count == Py_REFCNT(object)) gone.insert(object);
   if (gone.empty()) return 0;
-  std::vector<std::shared_ptr<Variant>> dropped;  // they die when all tables are in order again
-  const auto take = [&](Variants& among, Varying& varying) {
+  std::vector<std::shared_ptr<CacheEntry>> dropped;  // they die when all tables are in order again
+  const auto take = [&](CacheEntries& among, AutomaticDynamic& automatic_dynamic) {
     const auto taken = among.extract_if(
-        [&](const auto& variant) { return variant.use_count() <= 1 && visit_checked(*variant, &is_gone, &gone) != 0; });
-    for (const auto& variant : taken) {
-      learn_of_gone(variant->args, gone, varying);
-      learn_of_gone(variant->kwargs, gone, varying);
+        [&](const auto& entry) { return entry.use_count() <= 1 && visit_checked(*entry, &is_gone, &gone) != 0; });
+    for (const auto& entry : taken) {
+      learn_of_gone(entry->args, gone, automatic_dynamic);
+      learn_of_gone(entry->kwargs, gone, automatic_dynamic);
     }
     dropped.insert(dropped.end(), taken.begin(), taken.end());
   };
   for (CompiledFunction* function : live_functions()) {
-    take(function->variants_, function->varying_);
-    for (const std::shared_ptr<Point>& point : function->points_) take(point->successors, point->varying);
+    take(function->cache_entries_, function->dynamic_);
+    for (const std::shared_ptr<ResumePoint>& point : function->points_)
+      take(point->resume_entries, point->automatic_dynamic);
   }
   return static_cast<int64_t>(dropped.size());
 }
 
-void drop_of_gone_models_in_turn() {
+void drop_of_gone_models_locked() {
   constexpr int64_t kShare = 8;  // the next search happens after more captures than 1/kShare of the entries
-  if (++captures_since * kShare > variants_then) drop_of_gone_models();
+  if (++captures_since * kShare > cache_entries_then) drop_of_gone_models();
 }
 
 }  // namespace cresset::frontend

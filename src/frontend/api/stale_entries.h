@@ -18,6 +18,6 @@ void remove_live_function(CompiledFunction* function);
 int64_t drop_of_gone_models();
 
 // Calls drop_of_gone_models() after some captures only, so that its cost stays small beside the captures.
-void drop_of_gone_models_in_turn();
+void drop_of_gone_models_locked();
 
 }  // namespace cresset::frontend

@@ -9,7 +9,7 @@
 namespace cresset::frontend {
 
 // A write to an object which existed before the call.
-struct Write {
+struct LoggedWrite {
   enum class Kind : uint8_t { Attribute, Item, Cell, InPlace, Method } kind;
   PyRef owner, key;           // Method: key is the C method (a descriptor of the owner's type)
   std::vector<PyRef> values;  // empty for Attribute, Item, Cell: deleted

@@ -10,13 +10,13 @@
 namespace cresset::frontend {
 
 // Used under the GIL, by the capturing thread; queries go to the innermost capture.
-class Young {
+class NewObjects {
  public:
   // from_empty: the young generation is empty now.
-  explicit Young(bool from_empty);
-  ~Young() { innermost_ = around_; }
-  Young(const Young&) = delete;
-  static Young* innermost() { return innermost_; }
+  explicit NewObjects(bool from_empty);
+  ~NewObjects() { innermost_ = around_; }
+  NewObjects(const NewObjects&) = delete;
+  static NewObjects* innermost() { return innermost_; }
 
   // Whether the call created the object, which must be tracked by the collector. An address which held a young object
   // stays young until the next collection, because it is reused only for newer objects.
@@ -26,10 +26,10 @@ class Young {
  private:
   void look();
 
-  static thread_local Young* innermost_;
+  static thread_local NewObjects* innermost_;
   AddressSet<PyObject*> seen_;
   PyRef newest_;  // newer objects are not in `seen_` yet
-  Young* const around_;
+  NewObjects* const around_;
 };
 
 }  // namespace cresset::frontend

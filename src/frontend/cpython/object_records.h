@@ -14,7 +14,7 @@ struct ObjectRecord {
   PyObject* object = nullptr;     // borrowed
   PyRef kept;                     // set for known objects
   ObjectRecord* names = nullptr;  // the record of the dictionary which held the attributes at the last read
-  uint32_t fact = 0;              // of a dictionary: its record among the guards (StateFacts::dict_item)
+  uint32_t guard = 0;             // of a dictionary: its record among the guards (StateGuards::dict_item)
   uint64_t keys_met = 0;          // of a dictionary: a bit per read key; keys may share bits
   bool listed = false;            // of a dictionary: its reads stand in a table, not only among the guards
   bool known = false;             // existed before the call and was reached

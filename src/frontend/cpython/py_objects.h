@@ -93,7 +93,7 @@ inline bool is_method_wrapper(PyObject* object) {  // object().__setattr__, ...:
 struct MethodWrapper {
   PyObject *descriptor, *self;  // borrowed
 };
-inline MethodWrapper take_apart_wrapper(PyObject* wrapper) {  // requires is_method_wrapper
+inline MethodWrapper decompose_wrapper(PyObject* wrapper) {  // requires is_method_wrapper
   const auto* const parts = (const LaidOutAsMethodWrapper*)wrapper;
   return {parts->descriptor, parts->self};
 }

@@ -8,10 +8,10 @@ inline constexpr const char* kBinding = "cresset._C";
 inline constexpr const char* kApi = "cresset._api.compile";
 inline constexpr const char* kAutograd = "cresset._polyfills.autograd";
 inline constexpr const char* kCached = "cresset._polyfills.functools";
-inline constexpr const char* kCapturePatches = "cresset._substitutes";
-inline constexpr const char* kOutside = "cresset._substitutes.graph_breaks";
+inline constexpr const char* kSubstitutes = "cresset._substitutes";
+inline constexpr const char* kGraphBreaks = "cresset._substitutes.graph_breaks";
 inline constexpr const char* kRanges = "cresset._substitutes.ranges";
-inline constexpr const char* kEquivalents = "cresset._polyfills.builtins";
+inline constexpr const char* kPolyfills = "cresset._polyfills.builtins";
 inline constexpr const char* kGenuine = "cresset._genuine";
 inline constexpr const char* kLoops = "cresset._polyfills.itertools";
 

@@ -18,7 +18,7 @@ Totals totals() {
 void reset_totals() {
   live_totals() = Totals{};
   bridge::ms_generated_in_backward() = 0;
-  bridge::recorded_passes() = 0;
+  bridge::double_backward_fallbacks() = 0;
 }
 
 void note_reason(const std::string& function, BreakReason why) {

@@ -20,10 +20,10 @@ struct NotedReason {
 
 struct Totals {  // process-wide, for cresset.stats()
   int64_t calls = 0, graphs = 0, graph_breaks = 0, eager_calls = 0;
-  int64_t native_stretches = 0;  // eager fallbacks: after a graph break, CPython ran the rest of the call
+  int64_t eager_fallbacks = 0;  // eager fallbacks: after a graph break, CPython ran the rest of the call
   int64_t operators_captured = 0, shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0, nodes = 0;
   int64_t guards_asked = 0, guards_checked = 0;
-  int64_t variants_checked = 0;                    // during the search for entries which serve calls and segments
+  int64_t cache_entries_checked = 0;               // during the search for entries which serve calls and segments
   int64_t steps_proved = 0, steps_not_proved = 0;  // CRESSET_VALIDATE=1
   double ms_validation = 0;
   int64_t backward_graphs = 0, kernels = 0, distinct_kernels = 0, extern_calls = 0, bytes_planned = 0;

@@ -18,19 +18,19 @@ void cresset_eval_wake_collector(void) {
   if (youngest->count < 0) youngest->count -= kResting;
 }
 
-void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg) {
+void cresset_eval_visit_new_objects(PyObject** mark, void (*visit)(void*, PyObject*), void* arg) {
   struct gc_generation* generations = PyThreadState_Get()->interp->gc.generations;
-  PyGC_Head* const young = &generations[0].head;
-  PyGC_Head* at = _PyGCHead_NEXT(young);
+  PyGC_Head* const new_objects = &generations[0].head;
+  PyGC_Head* at = _PyGCHead_NEXT(new_objects);
   if (*mark != NULL) {
     at = _PyGCHead_NEXT(_Py_AS_GC(*mark));
-    while (at != young && at != &generations[1].head && at != &generations[2].head) {
+    while (at != new_objects && at != &generations[1].head && at != &generations[2].head) {
       visit(arg, (PyObject*)(at + 1));
       at = _PyGCHead_NEXT(at);
     }
-    if (at != young) at = _PyGCHead_NEXT(young);  // a collection has taken the mark along
+    if (at != new_objects) at = _PyGCHead_NEXT(new_objects);  // a collection has taken the mark along
   }
-  for (; at != young; at = _PyGCHead_NEXT(at)) visit(arg, (PyObject*)(at + 1));
+  for (; at != new_objects; at = _PyGCHead_NEXT(at)) visit(arg, (PyObject*)(at + 1));
   if (*mark == NULL && (*mark = PyList_New(0)) == NULL) return PyErr_Clear();
   PyObject_GC_UnTrack(*mark);
   PyObject_GC_Track(*mark);  // at the end

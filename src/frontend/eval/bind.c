@@ -140,16 +140,16 @@ int cresset_tell_defaults(const CressetEvalHooks* hooks, CressetActivation* acti
   const Py_ssize_t first = code->co_argcount - defaults;
   for (Py_ssize_t i = 0; i < count; i++) {
     if (given[i] != 0) continue;
-    int told;
+    int reported;
     if (i < code->co_argcount) {
       value = PyTuple_GET_ITEM(function->func_defaults, i - first);
-      told = hooks->read_default(hooks->session, activation, callable, i - first, NULL, value);
+      reported = hooks->read_default(hooks->session, activation, callable, i - first, NULL, value);
     } else {
       name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
       value = PyDict_GetItemWithError(function->func_kwdefaults, name);
-      told = hooks->read_default(hooks->session, activation, callable, -1, name, value);
+      reported = hooks->read_default(hooks->session, activation, callable, -1, name, value);
     }
-    if (told < 0) return -1;
+    if (reported < 0) return -1;
   }
   return 0;
 }

@@ -26,9 +26,9 @@ typedef struct CressetActivation CressetActivation;
 // The head of an object in place of a string nobody has inspected yet (symbolic_strings.h); str() of the object
 // inspects it.
 typedef struct {
-  PyObject_HEAD int ends_piece;  // inspection should cause a graph break: the operator or call is reported first
-} CressetText;
-extern PyTypeObject* cresset_text_type;    // NULL: no such type exists yet
+  PyObject_HEAD int breaks_graph;  // inspection should cause a graph break: the operator or call is reported first
+} CressetString;
+extern PyTypeObject* cresset_string_type;  // NULL: no such type exists yet
 extern PyTypeObject* cresset_symint_type;  // likewise; hooks are asked about a symbolic key of a dictionary
 // Whether C code sets the attribute and may accept only a str, as for f.__name__.
 int cresset_is_set_by_c(PyObject* owner, PyObject* name);
@@ -184,9 +184,9 @@ typedef struct {
 typedef struct CressetEvalHooks {
   void* session;
 
-  // Not 0: the number of the graph segment. A new number means that names must be reported again (CRESSET_READ_TOLD).
-  uint64_t told;
-  // Reads: 0, or -1 with an exception set. CRESSET_READ_TOLD is for a global, a builtin or a module's name: the same
+  // Not 0: the number of the graph segment. A new number means that names must be reported again (CRESSET_REPORTED).
+  uint64_t reported;
+  // Reads: 0, or -1 with an exception set. CRESSET_REPORTED is for a global, a builtin or a module's name: the same
   // instruction need not report the read again while the dictionaries stay unchanged.
   int (*read_name)(void*, CressetActivation*, CressetNamespace where, PyObject* mapping, PyObject* name,
                    PyObject* value);
@@ -253,7 +253,7 @@ typedef struct CressetEvalHooks {
 
 #define CRESSET_TRUTH_RUN 2
 #define CRESSET_WRITE_AS_CALL 2
-#define CRESSET_READ_TOLD 1
+#define CRESSET_REPORTED 1
 #define CRESSET_READ_AS_CALL 2
 #define CRESSET_READ_BY_GETATTR 3
 
@@ -288,7 +288,7 @@ void cresset_eval_pause(void);
 void cresset_eval_unpause(void);
 
 // Saves and clears the evaluation state of this thread; take_back restores it. NULL: nothing to save, or no memory.
-void* cresset_eval_set_aside(void);
+void* cresset_eval_suspend(void);
 void cresset_eval_take_back(void* aside);
 
 // Calls with every frame evaluated; used between begin and end. args: tuple; kwargs: dict or NULL.
@@ -296,7 +296,7 @@ PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs
 
 // Visits the objects in the youngest generation; if *mark is not NULL, only the objects made since *mark was set. mark:
 // an object owned by the caller from then on, at the end of the generation.
-void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg);
+void cresset_eval_visit_new_objects(PyObject** mark, void (*visit)(void*, PyObject*), void* arg);
 
 // Whether the Python object is the frame object of the activation.
 int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object);

@@ -1,10 +1,10 @@
 #include "frontend/eval/known.h"
 
 #include "frontend/eval/interpreter.h"
-#include "frontend/eval/told.h"
+#include "frontend/eval/reported_reads.h"
 #include "frontend/eval/watched_calls.h"
 
-PyTypeObject* cresset_text_type;
+PyTypeObject* cresset_string_type;
 PyTypeObject* cresset_symint_type;
 KnownSlots cresset_known;
 KnownNames cresset_names;
@@ -101,7 +101,7 @@ static int read_getattribute(void) {
 
 int cresset_known_init(void) {
   if (cresset_known.call != NULL) return 0;
-  cresset_told_init();
+  cresset_reported_init();
   if (intern_names() < 0) return -1;
   PyObject* functools = PyImport_ImportModule("functools");
   PyObject* function = functools != NULL ? PyObject_GetAttrString(functools, "update_wrapper") : NULL;
@@ -120,7 +120,7 @@ int cresset_known_init(void) {
   return probe != NULL ? 0 : -1;
 }
 
-int cresset_look_at_text(PyObject** place) {
+int cresset_look_at_string(PyObject** place) {
   PyObject* text = PyObject_Str(*place);
   if (text == NULL) return -1;
   PyObject* before = *place;

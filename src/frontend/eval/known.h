@@ -87,7 +87,7 @@ static inline int cresset_is_hashed_in_python(PyObject* key) {
 }
 
 // Replaces a symbolic string on the stack by its str (hooks.h). -1 with an exception set.
-int cresset_look_at_text(PyObject** place);
+int cresset_look_at_string(PyObject** place);
 
 // Whether there are lists closed to graph segments (frontend/feedback/growing_containers.h).
 extern int cresset_asks_for_lists;

@@ -6,11 +6,11 @@
 // LAST_INSTRUCTION(frame) is the instruction in progress, next_instr - 1 except after RERAISE. frame->stacktop is -1
 // while values move, which hides them from the collector. `activation` mirrors `frame`. A call of a Python function
 // makes no C call: the frames of one run form a chain from `frame` to `outermost`.
-#include "frontend/eval/equivalents.h"
+#include "frontend/eval/polyfills.h"
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 #include "frontend/eval/loop_macros.h"
-#include "frontend/eval/told.h"
+#include "frontend/eval/reported_reads.h"
 
 static binaryfunc const kBinary[] = {
     [NB_ADD] = PyNumber_Add,

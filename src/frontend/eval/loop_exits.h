@@ -7,9 +7,9 @@ goto error;
 op_divert : {
   if (UNLIKELY(hooks->step != NULL && !activation->leave && !TRACED(entry))) {
     (void)AT_REST();
-    const int told = hooks->step(hooks->session, activation);
+    const int reported = hooks->step(hooks->session, activation);
     MOVING();
-    if (UNLIKELY(told < 0)) goto error;
+    if (UNLIKELY(reported < 0)) goto error;
     if (!activation->leave) goto* targets[opcode];
   }
 op_watched:
@@ -76,9 +76,9 @@ tell_left : {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   state->paused++;
-  const int told = hooks->leave_frame(hooks->session, activation, result);
+  const int reported = hooks->leave_frame(hooks->session, activation, result);
   state->paused--;
-  if (told < 0) {
+  if (reported < 0) {
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);

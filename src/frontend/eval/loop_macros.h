@@ -98,22 +98,22 @@
     }                                    \
   } while (0)
 // Calls a hook; a refusal raises.
-#define TELL(hook, ...)                                                       \
-  do {                                                                        \
-    if (LIKELY(hooks->hook != NULL)) {                                        \
-      (void)AT_REST();                                                        \
-      const int told_ = hooks->hook(hooks->session, activation, __VA_ARGS__); \
-      MOVING();                                                               \
-      if (UNLIKELY(told_ < 0)) goto error;                                    \
-    }                                                                         \
+#define TELL(hook, ...)                                                           \
+  do {                                                                            \
+    if (LIKELY(hooks->hook != NULL)) {                                            \
+      (void)AT_REST();                                                            \
+      const int reported_ = hooks->hook(hooks->session, activation, __VA_ARGS__); \
+      MOVING();                                                                   \
+      if (UNLIKELY(reported_ < 0)) goto error;                                    \
+    }                                                                             \
   } while (0)
-// The version of a module's dictionary (told.h); 0 for any other object.
-#define TOLD_VERSION(owner) \
-  (hooks->told != 0 && Py_IS_TYPE(owner, &PyModule_Type) ? told_version(PyModule_GetDict(owner)) : 0)
-#define REMEMBER_TOLD(owner, version, piece, value)                 \
-  do {                                                              \
-    if (hooks->told == (piece) && TOLD_VERSION(owner) == (version)) \
-      remember_told(hooks, next_instr, name, version, 0, value);    \
+// The version of a module's dictionary (reported_reads.h); 0 for any other object.
+#define REPORTED_VERSION(owner) \
+  (hooks->reported != 0 && Py_IS_TYPE(owner, &PyModule_Type) ? reported_version(PyModule_GetDict(owner)) : 0)
+#define REMEMBER_REPORTED(owner, version, segment, value)                     \
+  do {                                                                        \
+    if (hooks->reported == (segment) && REPORTED_VERSION(owner) == (version)) \
+      remember_reported(hooks, next_instr, name, version, 0, value);          \
   } while (0)
 // Asks a hook for an answer; `answer` is its action.
 #define ASK(answer, hook, ...)                                     \
@@ -157,7 +157,7 @@
   } while (0)
 
 // Whether a value alone gives no reason to report an operator.
-#define IS_UNTOLD(VALUE) (is_plain(VALUE) && LIKELY(!hooks->tells_all))
+#define IS_UNREPORTED(VALUE) (is_plain(VALUE) && LIKELY(!hooks->tells_all))
 
 // The same before f"{value:spec}", which may be replaced by a function call. COUNT: the number of its operands on the
 // stack.
@@ -202,17 +202,17 @@
    : (operation) == Py_GT ? (a) > (b)    \
                           : (a) >= (b))
 // Replaces a symbolic string by its str before a comparison or a hash reads its characters.
-#define LOOK_AT_TEXT(place)                               \
-  do {                                                    \
-    if (UNLIKELY(Py_TYPE(place) == cresset_text_type)) {  \
-      (void)AT_REST();                                    \
-      const int looked_ = cresset_look_at_text(&(place)); \
-      MOVING();                                           \
-      if (UNLIKELY(looked_ < 0)) goto error;              \
-    }                                                     \
+#define LOOK_AT_STRING(place)                               \
+  do {                                                      \
+    if (UNLIKELY(Py_TYPE(place) == cresset_string_type)) {  \
+      (void)AT_REST();                                      \
+      const int looked_ = cresset_look_at_string(&(place)); \
+      MOVING();                                             \
+      if (UNLIKELY(looked_ < 0)) goto error;                \
+    }                                                       \
   } while (0)
-#define LOOK_AT_TEXT_UNTOLD(place) \
-  if (Py_TYPE(place) == cresset_text_type && !((CressetText*)(place))->ends_piece) LOOK_AT_TEXT(place)
+#define LOOK_AT_STRING_UNREPORTED(place) \
+  if (Py_TYPE(place) == cresset_string_type && !((CressetString*)(place))->breaks_graph) LOOK_AT_STRING(place)
 #define IS_CONTAINER(value) (PyList_CheckExact(value) || PyDict_CheckExact(value) || PyTuple_CheckExact(value))
 
 #define TELL_CONTENTS(container) TELL(read_contents, container)
@@ -222,7 +222,7 @@
 #define TAKE_ITEMS(OPCODE, TAKER, COUNT)                                                 \
   do {                                                                                   \
     if (LIKELY(hooks->before_call != NULL) && UNLIKELY(cresset_takes_items_of(TOP()))) { \
-      callable = cresset_equivalents.TAKER;                                              \
+      callable = cresset_polyfills.TAKER;                                                \
       implicit_args[0] = TOP();                                                          \
       call_nargs = 1;                                                                    \
       items_wanted = (COUNT);                                                            \
@@ -234,22 +234,22 @@
   } while (0)
 
 // Like TELL, with an exception set that the hook does not see.
-#define TELL_MISSING(hook, ...)                                               \
-  do {                                                                        \
-    if (LIKELY(hooks->hook != NULL)) {                                        \
-      PyObject *type_, *value_, *traceback_;                                  \
-      PyErr_Fetch(&type_, &value_, &traceback_);                              \
-      (void)AT_REST();                                                        \
-      const int told_ = hooks->hook(hooks->session, activation, __VA_ARGS__); \
-      MOVING();                                                               \
-      if (told_ < 0) {                                                        \
-        Py_XDECREF(type_);                                                    \
-        Py_XDECREF(value_);                                                   \
-        Py_XDECREF(traceback_);                                               \
-        goto error;                                                           \
-      }                                                                       \
-      PyErr_Restore(type_, value_, traceback_);                               \
-    }                                                                         \
+#define TELL_MISSING(hook, ...)                                                   \
+  do {                                                                            \
+    if (LIKELY(hooks->hook != NULL)) {                                            \
+      PyObject *type_, *value_, *traceback_;                                      \
+      PyErr_Fetch(&type_, &value_, &traceback_);                                  \
+      (void)AT_REST();                                                            \
+      const int reported_ = hooks->hook(hooks->session, activation, __VA_ARGS__); \
+      MOVING();                                                                   \
+      if (reported_ < 0) {                                                        \
+        Py_XDECREF(type_);                                                        \
+        Py_XDECREF(value_);                                                       \
+        Py_XDECREF(traceback_);                                                   \
+        goto error;                                                               \
+      }                                                                           \
+      PyErr_Restore(type_, value_, traceback_);                                   \
+    }                                                                             \
   } while (0)
 // After a call: releases the names and values made for f(*args, **kwargs).
 #define CLEAR_FLAT_ARGS()                                                  \

@@ -11,7 +11,7 @@ typedef struct {
 } ClassPattern;
 
 // owner.name, reported as a read. NULL without exception when there is none.
-static PyObject* get_told(const ClassPattern* pattern, PyObject* owner, PyObject* name) {
+static PyObject* get_reported(const ClassPattern* pattern, PyObject* owner, PyObject* name) {
   PyObject* value = NULL;
   if (pattern->hooks->read_attribute == NULL) {
     value = PyObject_GetAttr(owner, name);
@@ -23,9 +23,9 @@ static PyObject* get_told(const ClassPattern* pattern, PyObject* owner, PyObject
     PyObject *error, *args, *traceback;
     PyErr_Fetch(&error, &args, &traceback);
     cresset_eval_pause();
-    const int told = pattern->hooks->read_attribute(pattern->hooks->session, pattern->activation, &read);
+    const int reported = pattern->hooks->read_attribute(pattern->hooks->session, pattern->activation, &read);
     cresset_eval_unpause();
-    if (told < 0) {
+    if (reported < 0) {
       Py_XDECREF(error);
       Py_XDECREF(args);
       Py_XDECREF(traceback);
@@ -53,14 +53,14 @@ static PyObject* match_attribute(const ClassPattern* pattern, PyObject* name) {
     }
     return NULL;
   }
-  return get_told(pattern, pattern->subject, name);
+  return get_reported(pattern, pattern->subject, name);
 }
 
 // __match_args__, or NULL with *whole set when the only positional pattern is the subject itself. -1: exception.
 static int positional_names(const ClassPattern* pattern, Py_ssize_t positional, PyObject** names, int* whole) {
   PyObject* const type = pattern->type;
   *whole = 0;
-  *names = get_told(pattern, type, cresset_names.__match_args__);
+  *names = get_reported(pattern, type, cresset_names.__match_args__);
   const char* name = ((PyTypeObject*)type)->tp_name;
   if (*names != NULL && !PyTuple_CheckExact(*names)) {
     PyErr_Format(PyExc_TypeError, "%s.__match_args__ must be a tuple (got %s)", name, Py_TYPE(*names)->tp_name);

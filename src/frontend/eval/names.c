@@ -1,6 +1,6 @@
 // Look-up of names, and the messages for missing names.
 #include "frontend/eval/helpers.h"
-#include "frontend/eval/told.h"
+#include "frontend/eval/reported_reads.h"
 
 static void format_name(PyObject* type, const char* format, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
@@ -51,13 +51,13 @@ PyObject* cresset_mapping_get(PyObject* mapping, PyObject* name) {
   return value;
 }
 
-ToldName cresset_told[kToldNames];
+ReportedName cresset_reported[kReportedNames];
 
 // Touches each page at once. A capture would meet two page faults for each: one at a look-up, another at a store.
-void cresset_told_init(void) {
+void cresset_reported_init(void) {
   enum { kPage = 4096 };
-  volatile char* const bytes = (volatile char*)cresset_told;
-  for (size_t i = 0; i < sizeof cresset_told; i += kPage) bytes[i] = 0;
+  volatile char* const bytes = (volatile char*)cresset_reported;
+  for (size_t i = 0; i < sizeof cresset_reported; i += kPage) bytes[i] = 0;
 }
 
 PyObject* cresset_global(Frame* frame, PyObject* name, CressetNamespace* where) {

@@ -80,7 +80,7 @@ OP(CALL_KW) {
 OP(CONVERT_VALUE) {
   PyObject* value = TOP();
   const int conversion = oparg == 1 ? 's' : oparg == 2 ? 'r' : 'a';
-  if (!IS_UNTOLD(value)) BEFORE_FORMAT(conversion, value, NULL, 1, unary_done);
+  if (!IS_UNREPORTED(value)) BEFORE_FORMAT(conversion, value, NULL, 1, unary_done);
   result = conversion == 's' ? PyObject_Str(value) : conversion == 'r' ? PyObject_Repr(value) : PyObject_ASCII(value);
   goto unary_done;
 }
@@ -88,15 +88,15 @@ OP(CONVERT_VALUE) {
 OP(FORMAT_SIMPLE) {
   PyObject* value = TOP();
   if (PyUnicode_CheckExact(value)) NEXT();
-  if (!IS_UNTOLD(value)) BEFORE_FORMAT(0, value, NULL, 1, unary_done);
+  if (!IS_UNREPORTED(value)) BEFORE_FORMAT(0, value, NULL, 1, unary_done);
   result = PyObject_Format(value, NULL);
   goto unary_done;
 }
 
 OP(FORMAT_WITH_SPEC) {
-  LOOK_AT_TEXT(TOP());
+  LOOK_AT_STRING(TOP());
   PyObject* value = SECOND();
-  if (!IS_UNTOLD(value)) BEFORE_FORMAT(0, value, TOP(), 2, format_done);
+  if (!IS_UNREPORTED(value)) BEFORE_FORMAT(0, value, TOP(), 2, format_done);
   result = PyObject_Format(value, TOP());
 format_done:
   DROP(2);

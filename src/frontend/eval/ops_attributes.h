@@ -8,8 +8,8 @@ OP(LOAD_ATTR) {
   PyObject* name = PyTuple_GET_ITEM(names, name_index);
   AttributeResult found;
   if (LIKELY(hooks->read_attribute != NULL)) {
-    const uint64_t version = TOLD_VERSION(owner), piece = hooks->told;
-    PyObject* known = told_value(hooks, next_instr, name, version, 0);
+    const uint64_t version = REPORTED_VERSION(owner), segment = hooks->reported;
+    PyObject* known = reported_value(hooks, next_instr, name, version, 0);
     if (known != NULL) {
       REPLACE_TOP(Py_NewRef(known));
       NEXT();
@@ -21,22 +21,22 @@ OP(LOAD_ATTR) {
       owner = TOP();
       TOP() = found.value;
       state->paused++;
-      const int told = hooks->read_attribute(hooks->session, activation, &read);
+      const int reported = hooks->read_attribute(hooks->session, activation, &read);
       MOVING();
-      if (told == CRESSET_READ_AS_CALL || told == CRESSET_READ_BY_GETATTR) {
+      if (reported == CRESSET_READ_AS_CALL || reported == CRESSET_READ_BY_GETATTR) {
         REPLACE_TOP(owner);
-        callable = told == CRESSET_READ_AS_CALL ? cresset_equivalents.data_of : cresset_equivalents.attribute_of;
+        callable = reported == CRESSET_READ_AS_CALL ? cresset_polyfills.data_of : cresset_polyfills.attribute_of;
         implicit_args[0] = owner;
         implicit_args[1] = name;
-        call_nargs = told == CRESSET_READ_AS_CALL ? 1 : 2;
+        call_nargs = reported == CRESSET_READ_AS_CALL ? 1 : 2;
         call_base = sp - 1;
         then = CRESSET_THEN_PUSH;
         then_value = NULL;
         goto implicit_call;
       }
-      if (told == CRESSET_READ_TOLD) REMEMBER_TOLD(owner, version, piece, read.value);
+      if (reported == CRESSET_REPORTED) REMEMBER_REPORTED(owner, version, segment, read.value);
       Py_DECREF(owner);  // kept until the hook has seen it
-      if (UNLIKELY(told < 0)) goto error;
+      if (UNLIKELY(reported < 0)) goto error;
       NEXT();
     }
     MOVE();
@@ -67,8 +67,8 @@ load_method : {
   PyObject* name = PyTuple_GET_ITEM(names, name_index);
   AttributeResult found;
   if (LIKELY(hooks->read_attribute != NULL)) {
-    const uint64_t version = TOLD_VERSION(owner), piece = hooks->told;
-    PyObject* known = told_value(hooks, next_instr, name, version, 0);
+    const uint64_t version = REPORTED_VERSION(owner), segment = hooks->reported;
+    PyObject* known = reported_value(hooks, next_instr, name, version, 0);
     if (known != NULL) {
       Py_INCREF(known);
       sp--;
@@ -81,13 +81,13 @@ load_method : {
     cresset_load_attribute(owner, name, 1, &read, &found);
     if (found.value != NULL) {
       state->paused++;
-      const int told = hooks->read_attribute(hooks->session, activation, &read);
+      const int reported = hooks->read_attribute(hooks->session, activation, &read);
       MOVING();
-      if (told == CRESSET_READ_TOLD) REMEMBER_TOLD(owner, version, piece, read.value);
-      if (told < 0 || told == CRESSET_READ_BY_GETATTR) Py_DECREF(found.value);
-      if (UNLIKELY(told < 0)) goto error;
-      if (told == CRESSET_READ_BY_GETATTR) {
-        callable = cresset_equivalents.attribute_of;
+      if (reported == CRESSET_REPORTED) REMEMBER_REPORTED(owner, version, segment, read.value);
+      if (reported < 0 || reported == CRESSET_READ_BY_GETATTR) Py_DECREF(found.value);
+      if (UNLIKELY(reported < 0)) goto error;
+      if (reported == CRESSET_READ_BY_GETATTR) {
+        callable = cresset_polyfills.attribute_of;
         implicit_args[0] = owner;
         implicit_args[1] = name;
         call_nargs = 2;
@@ -142,7 +142,7 @@ load_method : {
 OP(STORE_ATTR) {
   PyObject* owner = TOP();
   PyObject* name = PyTuple_GET_ITEM(names, oparg);
-  if (Py_TYPE(SECOND()) == cresset_text_type && cresset_is_set_by_c(owner, name)) LOOK_AT_TEXT(SECOND());
+  if (Py_TYPE(SECOND()) == cresset_string_type && cresset_is_set_by_c(owner, name)) LOOK_AT_STRING(SECOND());
   PyObject* value = SECOND();
   SKIP(CACHES(STORE_ATTR));
   if (hooks->before_write == NULL && hooks->after_write == NULL && cresset_replace_attribute(owner, name, value)) {
@@ -166,11 +166,11 @@ OP(STORE_ATTR) {
   }
   const CressetWrite write = {CRESSET_WRITE_ATTRIBUTE, owner, name, value, 0};
   if (LIKELY(hooks->before_write != NULL)) {
-    int told;
-    ASK(told, before_write, &write);
-    if (UNLIKELY(told < 0)) goto error;
-    if (told == CRESSET_WRITE_AS_CALL) {
-      callable = cresset_equivalents.assign;
+    int reported;
+    ASK(reported, before_write, &write);
+    if (UNLIKELY(reported < 0)) goto error;
+    if (reported == CRESSET_WRITE_AS_CALL) {
+      callable = cresset_polyfills.assign;
       implicit_args[0] = owner;
       implicit_args[1] = name;
       implicit_args[2] = value;

@@ -16,7 +16,7 @@ OP(BUILD_LIST) {
 }
 
 OP(BUILD_SET) {
-  for (int i = oparg; i > 0; i--) LOOK_AT_TEXT(PEEK(i));
+  for (int i = oparg; i > 0; i--) LOOK_AT_STRING(PEEK(i));
   PyObject* set = PySet_New(NULL);
   if (set == NULL) goto error;
   int failed = 0;
@@ -31,7 +31,7 @@ OP(BUILD_SET) {
 }
 
 OP(BUILD_MAP) {
-  for (int i = oparg; i > 0; i--) LOOK_AT_TEXT(PEEK(2 * i));
+  for (int i = oparg; i > 0; i--) LOOK_AT_STRING(PEEK(2 * i));
   PyObject* dict = _PyDict_NewPresized(oparg);
   if (dict == NULL) goto error;
   for (int i = oparg; i > 0; i--) {
@@ -103,7 +103,7 @@ OP(LIST_APPEND) {
 }
 
 OP(SET_ADD) {
-  LOOK_AT_TEXT(TOP());
+  LOOK_AT_STRING(TOP());
   TELL_DISPLAY(PEEK(oparg + 1));
   const int failed = PySet_Add(PEEK(oparg + 1), TOP());
   DROP(1);
@@ -112,7 +112,7 @@ OP(SET_ADD) {
 }
 
 OP(MAP_ADD) {
-  LOOK_AT_TEXT(SECOND());
+  LOOK_AT_STRING(SECOND());
   TELL_DISPLAY(PEEK(oparg + 2));
   const int failed = PyDict_SetItem(PEEK(oparg + 2), SECOND(), TOP());
   DROP(2);

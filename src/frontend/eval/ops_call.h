@@ -82,8 +82,8 @@ call : {
       call_tuple == NULL && kwnames == NULL ? steps_generator(callable, call_args, call_nargs) : STEPS_NOTHING;
   CressetAction action = CRESSET_RUN;
   if (LIKELY(hooks->before_call != NULL)) {
-    const CressetCall told = {callable, call_args, call_nargs, kwnames, (uint8_t)(resolved || steps)};
-    ASK(action, before_call, &told, &result);
+    const CressetCall reported = {callable, call_args, call_nargs, kwnames, (uint8_t)(resolved || steps)};
+    ASK(action, before_call, &reported, &result);
     if (action < 0) {
       if (resolved) cresset_release_callee(&callee);
       goto call_failed;
@@ -126,9 +126,9 @@ call : {
     innermost = cresset_bind(tstate, callee.function, &arguments);
     if (innermost != NULL && LIKELY(hooks->read_default != NULL)) {
       (void)AT_REST();
-      const int told = cresset_tell_defaults(hooks, activation, callee.function, &arguments);
+      const int reported = cresset_tell_defaults(hooks, activation, callee.function, &arguments);
       MOVING();
-      if (told < 0) {
+      if (reported < 0) {
         drop_frame(tstate, innermost);
         cresset_release_callee(&callee);
         goto call_failed;
@@ -173,7 +173,7 @@ call : {
                : PyObject_Vectorcall(callable, call_args, (size_t)call_nargs | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
   if (UNLIKELY(action == CRESSET_NATIVE)) cresset_eval_unpause();
   if (LIKELY(hooks->after_call != NULL)) {
-    const CressetCall told = {callable, call_args, call_nargs, kwnames, 0};
+    const CressetCall reported = {callable, call_args, call_nargs, kwnames, 0};
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     if (UNLIKELY(type != NULL)) {
@@ -182,7 +182,7 @@ call : {
     }
     int agreed;
     (void)AT_REST();
-    agreed = hooks->after_call(hooks->session, activation, &told, &result, value);
+    agreed = hooks->after_call(hooks->session, activation, &reported, &result, value);
     MOVING();
     if (agreed < 0 || result != NULL) {
       if (agreed < 0) Py_CLEAR(result);
@@ -220,8 +220,8 @@ then_value = NULL;
 implicit_call_owned : {
   CressetAction action = CRESSET_RUN;
   if (LIKELY(hooks->before_call != NULL)) {
-    const CressetCall told = {callable, implicit_args, call_nargs, NULL, 1};
-    ASK(action, before_call, &told, &result);
+    const CressetCall reported = {callable, implicit_args, call_nargs, NULL, 1};
+    ASK(action, before_call, &reported, &result);
     if (action < 0) {
       Py_DECREF(callable);
       Py_CLEAR(then_value);

@@ -16,9 +16,9 @@ OP(GET_ITER) {
   }
   result = PyObject_GetIter(iterable);
   if (result != NULL && LIKELY(hooks->read_iterator != NULL)) {
-    int told;
-    ASK(told, read_iterator, iterable, result);
-    if (told < 0) Py_CLEAR(result);
+    int reported;
+    ASK(reported, read_iterator, iterable, result);
+    if (reported < 0) Py_CLEAR(result);
   }
 iterator_given:
   if (result == NULL) goto error;
@@ -39,9 +39,9 @@ OP(GET_YIELD_FROM_ITER) {
     iterable = TOP();
     TOP() = iterator;
     if (LIKELY(hooks->read_iterator != NULL)) {
-      int told;
-      ASK(told, read_iterator, iterable, iterator);
-      if (told < 0) {
+      int reported;
+      ASK(reported, read_iterator, iterable, iterator);
+      if (reported < 0) {
         Py_DECREF(iterable);
         goto error;
       }

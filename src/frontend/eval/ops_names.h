@@ -3,9 +3,9 @@ OP(LOAD_GLOBAL) {
   PyObject* name = PyTuple_GET_ITEM(names, oparg >> 1);
   const Unit* at = next_instr;
   uint64_t version = 0, outer_version = 0;
-  if (hooks->told != 0 && (outer_version = told_version(frame->f_builtins)) != 0) {
-    version = told_version(frame->f_globals);
-    PyObject* known = told_value(hooks, at, name, version, outer_version);
+  if (hooks->reported != 0 && (outer_version = reported_version(frame->f_builtins)) != 0) {
+    version = reported_version(frame->f_globals);
+    PyObject* known = reported_value(hooks, at, name, version, outer_version);
     if (LIKELY(known != NULL)) {
       Py_INCREF(known);
       SKIP(CACHES(LOAD_GLOBAL));
@@ -31,15 +31,16 @@ OP(LOAD_GLOBAL) {
     PUSH(value);
   }
   if (LIKELY(hooks->read_name != NULL)) {
-    const uint64_t piece = hooks->told;
+    const uint64_t segment = hooks->reported;
     (void)AT_REST();
-    const int told = hooks->read_name(hooks->session, activation, where,
-                                      where == CRESSET_IN_GLOBALS ? frame->f_globals : frame->f_builtins, name, value);
+    const int reported =
+        hooks->read_name(hooks->session, activation, where,
+                         where == CRESSET_IN_GLOBALS ? frame->f_globals : frame->f_builtins, name, value);
     MOVING();
-    if (UNLIKELY(told < 0)) goto error;
-    if (told == CRESSET_READ_TOLD && hooks->told == piece && version == told_version(frame->f_globals) &&
-        outer_version == told_version(frame->f_builtins))
-      remember_told(hooks, at, name, version, outer_version, value);
+    if (UNLIKELY(reported < 0)) goto error;
+    if (reported == CRESSET_REPORTED && hooks->reported == segment && version == reported_version(frame->f_globals) &&
+        outer_version == reported_version(frame->f_builtins))
+      remember_reported(hooks, at, name, version, outer_version, value);
   }
   NEXT();
 }

@@ -3,7 +3,7 @@ OP(BINARY_OP) {
   PyObject* left = SECOND();
   PyObject* right = TOP();
   SKIP(CACHES(BINARY_OP));
-  if (UNLIKELY(hooks->tells_all)) goto told_binary_op;
+  if (UNLIKELY(hooks->tells_all)) goto reported_binary_op;
   if (PyLong_CheckExact(left) && PyLong_CheckExact(right) && IS_MEDIUM(left) && IS_MEDIUM(right)) {
     const long a = MEDIUM_VALUE(left), b = MEDIUM_VALUE(right);
     switch (oparg) {
@@ -46,7 +46,7 @@ OP(BINARY_OP) {
   }
   if (UNLIKELY((hooks->before_operator != NULL || hooks->before_write != NULL || hooks->after_write != NULL) &&
                !(is_plain(left) && is_plain(right)))) {
-    goto told_binary_op;
+    goto reported_binary_op;
   }
   result = binary_operation(oparg, left, right);
   goto binary_done;
@@ -62,7 +62,7 @@ binary_done : {
   NEXT();
 }
 
-told_binary_op : {
+reported_binary_op : {
   PyObject* left = SECOND();
   PyObject* right = TOP();
   BEFORE_OPERATOR(CRESSET_OP_BINARY, oparg, left, right, binary_done);
@@ -74,9 +74,9 @@ told_binary_op : {
   TELL(before_write, &write);
   result = binary_operation(oparg, left, right);
   if (result != NULL && hooks->after_write != NULL) {
-    int told;
-    ASK(told, after_write, &write);
-    if (told < 0) Py_CLEAR(result);
+    int reported;
+    ASK(reported, after_write, &write);
+    if (reported < 0) Py_CLEAR(result);
   }
   goto binary_done;
 }
@@ -102,12 +102,12 @@ add_strings : {
   goto binary_done;
 }
 
-#define UNARY(OPCODE, SIGN, FUNCTION)                                                        \
-  op_##OPCODE : {                                                                            \
-    PyObject* value = TOP();                                                                 \
-    if (!IS_UNTOLD(value)) BEFORE_OPERATOR(CRESSET_OP_UNARY, SIGN, value, NULL, unary_done); \
-    result = FUNCTION(value);                                                                \
-    goto unary_done;                                                                         \
+#define UNARY(OPCODE, SIGN, FUNCTION)                                                            \
+  op_##OPCODE : {                                                                                \
+    PyObject* value = TOP();                                                                     \
+    if (!IS_UNREPORTED(value)) BEFORE_OPERATOR(CRESSET_OP_UNARY, SIGN, value, NULL, unary_done); \
+    result = FUNCTION(value);                                                                    \
+    goto unary_done;                                                                             \
   }
 UNARY(UNARY_NEGATIVE, '-', PyNumber_Negative)
 UNARY(UNARY_INVERT, '~', PyNumber_Invert)
@@ -119,8 +119,8 @@ unary_done : {
 }
 
 OP(COMPARE_OP) {
-  LOOK_AT_TEXT_UNTOLD(SECOND());
-  LOOK_AT_TEXT_UNTOLD(TOP());
+  LOOK_AT_STRING_UNREPORTED(SECOND());
+  LOOK_AT_STRING_UNREPORTED(TOP());
   PyObject* left = SECOND();
   PyObject* right = TOP();
   const int comparison = COMPARISON(oparg), as_bool = COMPARISON_AS_BOOL(oparg);
@@ -142,9 +142,9 @@ OP(COMPARE_OP) {
     result = PyObject_RichCompare(left, right, comparison);
   }
   if (result != NULL && LIKELY(hooks->read_compare != NULL)) {
-    int told;
-    ASK(told, read_compare, left, right, comparison, result);
-    if (told < 0) Py_CLEAR(result);
+    int reported;
+    ASK(reported, read_compare, left, right, comparison, result);
+    if (reported < 0) Py_CLEAR(result);
   }
 compare_done:
   if (as_bool && result != NULL && !PyBool_Check(result)) goto compare_truth;
@@ -198,7 +198,7 @@ OP(IS_OP) {
 }
 
 OP(CONTAINS_OP) {
-  LOOK_AT_TEXT_UNTOLD(SECOND());
+  LOOK_AT_STRING_UNREPORTED(SECOND());
   SKIP(CACHES(CONTAINS_OP));
   PyObject* item = SECOND();
   PyObject* container = TOP();
@@ -228,7 +228,7 @@ contains_done:
 }
 
 OP(BINARY_SUBSCR) {
-  LOOK_AT_TEXT(TOP());
+  LOOK_AT_STRING(TOP());
   call_base = sp - 2;
   SKIP(CACHES(BINARY_SUBSCR));
   goto subscript;
@@ -275,9 +275,9 @@ subscript_read:
     if (result != NULL || PyErr_ExceptionMatches(PyExc_LookupError)) {
       PyObject *type, *value, *traceback;
       PyErr_Fetch(&type, &value, &traceback);
-      int told;
-      ASK(told, read_item, container, key, result);
-      if (told < 0) {
+      int reported;
+      ASK(reported, read_item, container, key, result);
+      if (reported < 0) {
         Py_CLEAR(result);
         Py_XDECREF(type);
         Py_XDECREF(value);
@@ -296,7 +296,7 @@ subscript_done:
 }
 
 OP(STORE_SUBSCR) {
-  LOOK_AT_TEXT(TOP());
+  LOOK_AT_STRING(TOP());
   PyObject* key = TOP();
   PyObject* container = SECOND();
   PyObject* value = THIRD();
@@ -343,7 +343,7 @@ store_subscript : {
     MOVING();
     if (done < 0) goto error;
     if (done == CRESSET_WRITE_AS_CALL) {
-      callable = cresset_equivalents.set_item;
+      callable = cresset_polyfills.set_item;
       implicit_args[0] = container;
       implicit_args[1] = key;
       implicit_args[2] = value;
@@ -361,7 +361,7 @@ store_subscript : {
 }
 
 OP(DELETE_SUBSCR) {
-  LOOK_AT_TEXT(TOP());
+  LOOK_AT_STRING(TOP());
   PyObject* key = TOP();
   PyObject* container = SECOND();
   if (Py_TYPE(container)->tp_as_mapping != NULL &&

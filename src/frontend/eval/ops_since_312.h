@@ -130,8 +130,8 @@ OP(LOAD_SUPER_ATTR) {
   call_nargs = oparg & 2;  // without arguments it looks for them in the frame
   SKIP(CACHES(LOAD_SUPER_ATTR));
   CressetAction action = CRESSET_RUN;
-  const CressetCall told = {callable, call_args, call_nargs, NULL, 0};
-  if (LIKELY(hooks->before_call != NULL)) ASK(action, before_call, &told, &result);
+  const CressetCall reported = {callable, call_args, call_nargs, NULL, 0};
+  if (LIKELY(hooks->before_call != NULL)) ASK(action, before_call, &reported, &result);
   if (UNLIKELY(action < 0)) goto error;
   if (action == CRESSET_INSTEAD) callable = result;
   if (action != CRESSET_RESULT) {
@@ -143,7 +143,7 @@ OP(LOAD_SUPER_ATTR) {
     if (result == NULL) goto error;
     if (LIKELY(hooks->after_call != NULL)) {
       int agreed;
-      ASK(agreed, after_call, &told, &result, NULL);
+      ASK(agreed, after_call, &reported, &result, NULL);
       if (agreed < 0) {
         Py_CLEAR(result);
         goto error;
@@ -197,7 +197,7 @@ OP(CALL_INTRINSIC_1) {
       result = cresset_leaving_generator(FRAME_CODE(frame), value);
       break;
     case INTRINSIC_UNARY_POSITIVE:
-      if (!IS_UNTOLD(value)) BEFORE_OPERATOR(CRESSET_OP_UNARY, '+', value, NULL, unary_done);
+      if (!IS_UNREPORTED(value)) BEFORE_OPERATOR(CRESSET_OP_UNARY, '+', value, NULL, unary_done);
       result = PyNumber_Positive(value);
       break;
     case INTRINSIC_LIST_TO_TUPLE:

@@ -28,11 +28,11 @@ OP(KW_NAMES) {
 }
 
 OP(FORMAT_VALUE) {
-  if (oparg & 4) LOOK_AT_TEXT(TOP());
+  if (oparg & 4) LOOK_AT_STRING(TOP());
   PyObject* spec = (oparg & 4) ? TOP() : NULL;
   PyObject* value = PEEK(spec != NULL ? 2 : 1);
   const int conversion = (oparg & 3) == 1 ? 's' : (oparg & 3) == 2 ? 'r' : (oparg & 3) == 3 ? 'a' : 0;
-  if (!IS_UNTOLD(value)) BEFORE_FORMAT(conversion, value, spec, spec != NULL ? 2 : 1, format_done);
+  if (!IS_UNREPORTED(value)) BEFORE_FORMAT(conversion, value, spec, spec != NULL ? 2 : 1, format_done);
   result = cresset_format(value, spec, conversion);
 format_done:
   DROP(spec != NULL ? 2 : 1);

@@ -139,7 +139,7 @@ void cresset_eval_pause(void) { cresset_eval_state.paused++; }
 
 void cresset_eval_unpause(void) { cresset_eval_state.paused--; }
 
-void* cresset_eval_set_aside(void) {
+void* cresset_eval_suspend(void) {
   EvalState* aside = cresset_eval_state.level != NULL ? PyMem_Malloc(sizeof(EvalState)) : NULL;
   if (aside == NULL) return NULL;
   *aside = cresset_eval_state;

@@ -154,7 +154,7 @@ PyObject* cresset_format(PyObject* value, PyObject* spec, int conversion) {
 // Joins the parts of an f-string. A symbolic string among the parts (hooks.h) makes the result symbolic.
 PyObject* cresset_join(PyObject* const* parts, Py_ssize_t count) {
   int open = 0;
-  for (Py_ssize_t i = 0; i < count; i++) open |= Py_TYPE(parts[i]) == cresset_text_type;
+  for (Py_ssize_t i = 0; i < count; i++) open |= Py_TYPE(parts[i]) == cresset_string_type;
   PyObject* joined = PyUnicode_New(0, 0);
   if (!open) {
     PyObject* text = _PyUnicode_JoinArray(joined, parts, count);

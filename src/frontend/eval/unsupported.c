@@ -2,13 +2,13 @@
 #include "frontend/eval/binders.h"
 #include "frontend/eval/changers.h"
 #include "frontend/eval/debug.h"
-#include "frontend/eval/equivalents.h"
+#include "frontend/eval/polyfills.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/eval/interpreter.h"
 #include "frontend/eval/ordered_keys.h"
 #include "frontend/eval/room.h"
 #include "frontend/eval/stack_walk.h"
-#include "frontend/eval/standing.h"
+#include "frontend/eval/synthetic_stack.h"
 #include "frontend/eval/watched_calls.h"
 
 const char* cresset_eval_unsupported(void) {
@@ -39,7 +39,7 @@ PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs
   return PyObject_Call(callable, args, kwargs);
 }
 
-void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg) {
+void cresset_eval_visit_new_objects(PyObject** mark, void (*visit)(void*, PyObject*), void* arg) {
   (void)mark, (void)visit, (void)arg;
 }
 int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object) {
@@ -55,7 +55,7 @@ void cresset_eval_unwatch_calls(PyObject* function) { (void)function; }
 void cresset_eval_rest_collector(void) {}
 void cresset_eval_wake_collector(void) {}
 PyObject* cresset_eval_builtins(void) { return PyEval_GetBuiltins(); }
-void* cresset_eval_set_aside(void) { return NULL; }
+void* cresset_eval_suspend(void) { return NULL; }
 void cresset_eval_take_back(void* aside) { (void)aside; }
 CressetActivation* cresset_eval_current(void) { return NULL; }
 int cresset_eval_spared_call(const CressetActivation* activation, CressetSparedCall* out) {
@@ -154,10 +154,10 @@ int cresset_stack_next(CressetStackFrame* at) {
 }
 
 // Registrations for an evaluator that never runs.
-PyTypeObject* cresset_text_type;
+PyTypeObject* cresset_string_type;
 PyTypeObject* cresset_symint_type;
 int cresset_asks_for_lists;
-void cresset_eval_use(const CressetEquivalents* equivalents) { (void)equivalents; }
+void cresset_eval_use(const CressetPolyfills* polyfills) { (void)polyfills; }
 void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*)) { (void)type, (void)inside; }
 void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell) { (void)code, (void)cell; }
 void cresset_eval_binds_names(PyTypeObject* type, PyTypeObject* caches) { (void)type, (void)caches; }

@@ -31,7 +31,7 @@ void put_back(PyObject* object, PyObject* before) {
   if (done < 0 || PyErr_Occurred() != nullptr) throw PythonError{};
 }
 
-void put_back(const RecordRun::Change& change) {
+void put_back(const AutogradTraceRun::Change& change) {
   PyObject* const dict = instance_dict(change.owner.get());
   const bool is_gone = !change.before && dict != nullptr;
   if (is_gone && PyDict_GetItemWithError(dict, change.name.get()) == nullptr) return PyErr_Clear();
@@ -40,7 +40,7 @@ void put_back(const RecordRun::Change& change) {
 
 }  // namespace
 
-void RecordRun::remember(PyObject* object) {
+void AutogradTraceRun::remember(PyObject* object) {
   const auto is_it = [&](const Contents& known) { return known.object.get() == object; };
   if (std::any_of(contents.begin(), contents.end(), is_it)) return;
   PyRef before;
@@ -59,7 +59,7 @@ void RecordRun::remember(PyObject* object) {
   contents.push_back({PyRef::borrow(object), std::move(before)});
 }
 
-void RecordRun::undo() {
+void AutogradTraceRun::undo() {
   for (const Contents& one : contents) put_back(one.object.get(), one.before.get());
   for (const Change& change : changes) put_back(change);
   contents.clear();

@@ -1,4 +1,4 @@
-// Log of the Python functions which run while the autograd graph is executed for the capture (Session::run_part).
+// Log of the Python functions which run while the autograd graph is executed for the capture (Session::run_subgraph).
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace cresset::frontend {
 
-struct RecordRun {
+struct AutogradTraceRun {
   // A call by autograd: a hook, the backward of a custom function, or the unpacking of a saved tensor.
   struct Call {
     std::vector<PyRef> codes;    // of the entered functions, outermost first

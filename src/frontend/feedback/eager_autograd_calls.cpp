@@ -188,7 +188,7 @@ void add_hook(PyObject* hook) {
   if (!of_module) add_code(hook);
 }
 
-void leave(const RecordRun::Call& call) {
+void leave(const AutogradTraceRun::Call& call) {
   for (const PyRef& code : call.codes) add(code.get());
   for (const PyRef& object : call.objects) add_hooks_of_module(object.get());  // the call may not have reached them
 }
@@ -203,10 +203,10 @@ void add_hooks(const Hook& hook, std::string_view mangled, PyObject* out) {
 
 // Warns once per function.
 void warn_of_checkpoint(PyObject* function) {
-  static auto& told = *new std::unordered_map<PyObject*, PyRef>;  // code objects
+  static auto& reported = *new std::unordered_map<PyObject*, PyRef>;  // code objects
   if (PyMethod_Check(function)) function = PyMethod_GET_FUNCTION(function);
   PyObject* const key = PyFunction_Check(function) ? PyFunction_GET_CODE(function) : (PyObject*)Py_TYPE(function);
-  if (!told.emplace(key, PyRef::borrow(key)).second) return;
+  if (!reported.emplace(key, PyRef::borrow(key)).second) return;
   const NotEvaluated own_business;
   const PyRef text = PyRef::steal(PyObject_Repr(key));
   PyErr_Clear();
@@ -244,15 +244,16 @@ bool has_hook_of_c(PyObject* nodes) {
   return false;
 }
 
-void leave_to_autograd(const RecordRun& seen, bridge::Capture& capture,
+void defer_to_autograd(const AutogradTraceRun& seen, bridge::Capture& capture,
                        const std::function<bool(PyObject*)>& lives_on) {
   if (seen.failed && !seen.calls.empty()) return leave(seen.calls.back());
-  for (const RecordRun::Call& call : seen.calls)
+  for (const AutogradTraceRun::Call& call : seen.calls)
     for (const PyRef& object : call.objects) {
       if (!lives_on(object.get())) continue;
       leave(call);
-      capture.fail_part({BreakKind::UnguardedState, std::string("it looks at a ") + Py_TYPE(object.get())->tp_name +
-                                                        " that the program may change before the backward pass"});
+      capture.subgraphs().fail_subgraph(
+          {BreakKind::UnguardedState, std::string("it looks at a ") + Py_TYPE(object.get())->tp_name +
+                                          " that the program may change before the backward pass"});
     }
 }
 
@@ -274,12 +275,12 @@ bool leave_checkpoint_around(const CressetActivation* innermost) {
   if (a == nullptr) return false;
   CressetFrameImage image;
   cresset_eval_image(a, CRESSET_BEFORE, &image);
-  const size_t before = count_left_to_autograd();
+  const size_t before = count_eager_autograd_calls();
   if (image.slot_count > 0 && image.slots[0] != nullptr) add_code(image.slots[0]);
-  return count_left_to_autograd() != before;
+  return count_eager_autograd_calls() != before;
 }
 
-size_t count_left_to_autograd() {
+size_t count_eager_autograd_calls() {
   const Feedback* const known = Feedback::current();
   return known == nullptr ? 0 : known->of_autograd.size() + known->users[0].known.size() + known->users[1].known.size();
 }
@@ -292,11 +293,11 @@ bool is_for_others(UseOfAutograd use, PyCodeObject* code) {
   return false;
 }
 
-void leave_to_autograd(UseOfAutograd use) {
+void defer_to_autograd(UseOfAutograd use) {
   if (Feedback::Users* const known = users(use)) known->known.merge(std::exchange(known->asked, {}));
 }
 
-bool brings_function_left_to_autograd(PyObject* callee, const CressetCall& call) {
+bool calls_eager_autograd_function(PyObject* callee, const CressetCall& call) {
   if (!at::GradMode::is_enabled()) return false;
   const bool bound = PyMethod_Check(callee);
   const Way way = way_of(bound ? PyMethod_GET_FUNCTION(callee) : callee);

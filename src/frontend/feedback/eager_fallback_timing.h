@@ -11,7 +11,7 @@
 
 namespace cresset::frontend {
 
-class EagerRace {
+class EagerFallbackTiming {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -20,11 +20,11 @@ class EagerRace {
   // Returns the start time if the call is to be timed.
   std::optional<Clock::time_point> start() const;
   // Reports a finished call: its number of segments and whether CPython ran the rest of it, or a finished eager call.
-  void ran(size_t pieces, bool natively, std::optional<Clock::time_point> start);
+  void ran(size_t segments, bool natively, std::optional<Clock::time_point> start);
   bool ran_eagerly(std::optional<Clock::time_point> start);  // whether this call decided against the segments
   double compiled_ms() const { return static_cast<double>(compiled_ns_) * 1e-6; }
   double eager_ms() const { return static_cast<double>(eager_ns_) * 1e-6; }
-  size_t pieces() const { return pieces_; }
+  size_t segments() const { return segments_; }
 
  private:
   void begin_again(int64_t calls_from_now);
@@ -33,7 +33,7 @@ class EagerRace {
   int64_t resting_ = 0, rest_ = 0;
   int64_t compiled_ns_ = std::numeric_limits<int64_t>::max(), eager_ns_ = compiled_ns_;  // minima
   int64_t eager_calls_ = 0;
-  size_t pieces_ = 0;
+  size_t segments_ = 0;
 };
 
 }  // namespace cresset::frontend

@@ -4,24 +4,24 @@
 
 namespace cresset::frontend {
 
-void note_outsider(PyObject* generator) {
+void note_external_generator(PyObject* generator) {
   Feedback* const feedback = Feedback::current();
-  if (feedback == nullptr || is_outsider(generator)) return;
+  if (feedback == nullptr || is_external_generator(generator)) return;
   PyRef reference = PyRef::steal(PyWeakref_NewRef(generator, nullptr));
   if (!reference) return PyErr_Clear();
-  std::erase_if(feedback->outsiders,
+  std::erase_if(feedback->external_generators,
                 [](const auto& known) { return PyWeakref_GetObject(known.second.get()) == Py_None; });
-  feedback->outsiders[generator] = std::move(reference);
-  any_outsiders = true;
+  feedback->external_generators[generator] = std::move(reference);
+  any_external_generators = true;
 }
 
-bool any_outsiders = false;
+bool any_external_generators = false;
 
-bool is_known_outsider(PyObject* object) {
+bool is_known_external_generator(PyObject* object) {
   const Feedback* const feedback = Feedback::current();
-  if (feedback == nullptr || feedback->outsiders.empty()) return false;
-  const auto found = feedback->outsiders.find(object);
-  return found != feedback->outsiders.end() && PyWeakref_GetObject(found->second.get()) == object;
+  if (feedback == nullptr || feedback->external_generators.empty()) return false;
+  const auto found = feedback->external_generators.find(object);
+  return found != feedback->external_generators.end() && PyWeakref_GetObject(found->second.get()) == object;
 }
 
 }  // namespace cresset::frontend

@@ -8,9 +8,11 @@
 namespace cresset::frontend {
 
 // Marks the generator as external for its whole lifetime, wherever frames of the function hold it.
-void note_outsider(PyObject* generator);
-extern bool any_outsiders;  // of any function in the process
-bool is_known_outsider(PyObject* object);
-inline bool is_outsider(PyObject* object) { return any_outsiders && is_known_outsider(object); }
+void note_external_generator(PyObject* generator);
+extern bool any_external_generators;  // of any function in the process
+bool is_known_external_generator(PyObject* object);
+inline bool is_external_generator(PyObject* object) {
+  return any_external_generators && is_known_external_generator(object);
+}
 
 }  // namespace cresset::frontend

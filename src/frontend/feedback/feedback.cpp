@@ -42,8 +42,8 @@ UseFeedback::~UseFeedback() {
 
 size_t Feedback::size() const {
   size_t values = 0;
-  for (const auto& [_, known] : pins) values += known.values.size();
-  return whole.size() + of_autograd.size() + users[0].known.size() + users[1].known.size() + values + grown.size() +
+  for (const auto& [_, known] : specializations) values += known.values.size();
+  return whole.size() + of_autograd.size() + users[0].known.size() + users[1].known.size() + values + growing.size() +
          did_more.size() + unpredictable.size();
 }
 
@@ -51,20 +51,20 @@ std::vector<std::string> Feedback::texts() const {
   std::vector<std::string> out;
   for (const auto& [place, _] : whole) {
     const std::string what = place.kind == nullptr ? "the operator" : "the call of " + name_of(place.kind);
-    out.push_back(what + " at " + line_of(place.code, place.instruction) + " is done natively as a whole");
+    out.push_back(what + " at " + line_of(place.code, place.instruction) + " is an opaque call");
   }
   for (const auto& [code, _] : of_autograd) out.push_back("autograd calls " + name_of(code) + " in each backward pass");
   for (const Users& use : users)
-    for (const auto& [code, _] : use.known) out.push_back(name_of(code) + " uses autograd between two pieces");
-  for (const auto& [place, known] : pins)
+    for (const auto& [code, _] : use.known) out.push_back(name_of(code) + " uses autograd between two graph segments");
+  for (const auto& [place, known] : specializations)
     out.push_back(name_of(place.first) + ": " + std::to_string(known.values.size()) +
                   " values of a number at one place");
-  for (const auto& [object, known] : grown)
+  for (const auto& [object, known] : growing)
     if (known.second.closed)
-      out.push_back(std::string("a ") + Py_TYPE(object)->tp_name + " in state grows: pieces do not look into it");
+      out.push_back(std::string("a ") + Py_TYPE(object)->tp_name + " in state grows: graph segments do not inspect it");
   for (const auto& [code, known] : did_more)
     out.push_back(name_of(code) + " did more than compute " + std::to_string(known.second) + " times");
-  for (const std::string& op : unpredictable) out.push_back("sizes of " + op + " are pinned");
+  for (const std::string& op : unpredictable) out.push_back("sizes of " + op + " are specialized");
   return out;
 }
 
@@ -78,11 +78,11 @@ int Feedback::visit(visitproc visit, void* arg) const {
   }
   for (const auto* table : {&of_autograd, &users[0].known, &users[0].asked, &users[1].known, &users[1].asked})
     if (const int r = visit_keys(*table, visit, arg)) return r;
-  for (const auto& [_, known] : pins) {
+  for (const auto& [_, known] : specializations) {
     Py_VISIT(known.code.get());
     Py_VISIT(known.keeper.get());
   }
-  if (const int r = visit_keys(grown, visit, arg)) return r;
+  if (const int r = visit_keys(growing, visit, arg)) return r;
   return visit_keys(did_more, visit, arg);
 }
 

@@ -52,18 +52,18 @@ class Feedback {
   std::array<Users, 2> users;  // by UseOfAutograd
 
   // Specialized values, by code and operator (specializations.h).
-  struct Pins {
+  struct Specializations {
     PyRef code, keeper;
     std::unordered_set<int64_t> values;
   };
-  std::map<std::pair<PyObject*, const void*>, Pins> pins;
+  std::map<std::pair<PyObject*, const void*>, Specializations> specializations;
 
   // Lists, deques and dictionaries in state (growing_containers.h).
-  struct Grown {
+  struct GrowingContainer {
     bool closed = false, stays_open = false;
     int dropped = 0;  // number of dropped cache entries which had guarded another length
   };
-  ByObject<Grown> grown;
+  ByObject<GrowingContainer> growing;
   // Data of the call being captured, which holds the objects: list arguments which segments do not inspect, and the
   // number of segments which ended because the program inspected a list.
   struct OfCall {
@@ -73,7 +73,7 @@ class Feedback {
   OfCall of_call;
 
   // Weak references to generators which existed before a call (external_generators.h).
-  std::unordered_map<PyObject*, PyRef> outsiders;
+  std::unordered_map<PyObject*, PyRef> external_generators;
 
   // How often the code of cached functions did more than compute, counted since its last pure run
   // (session_lru_cache.h).

@@ -83,7 +83,7 @@ bool leave_call_whole(PyCodeObject* code, int instruction, PyObject* callable) {
   return leave(key_of(code, instruction, callable));
 }
 
-bool is_left_whole(const CressetActivation& activation, PyObject* callable) {
+bool is_opaque_call(const CressetActivation& activation, PyObject* callable) {
   const Feedback* const known = Feedback::current();
   return known != nullptr && !known->whole.empty() &&
          known->whole.count(key_of(activation.code, activation.instruction, callable)) != 0;

@@ -9,7 +9,7 @@
 
 namespace cresset::frontend {
 
-inline constexpr const char* kLeftWhole = "a call inside of which a piece cannot end";
+inline constexpr const char* kOpaqueCall = "a call inside of which no graph break is possible";
 
 // The code of the callable, because a closure is a new function at each call. nullptr: an operator. Borrowed: the code
 // lives as long as the call, unlike the callable, which may be a temporary bound method.
@@ -34,7 +34,7 @@ bool leave_whole_at(const CressetActivation* caller);
 // Records this call, which need not be in progress.
 bool leave_call_whole(PyCodeObject* code, int instruction, PyObject* callable);
 // callable: nullptr for an operator.
-bool is_left_whole(const CressetActivation& activation, PyObject* callable);
+bool is_opaque_call(const CressetActivation& activation, PyObject* callable);
 
 // For the function whose call this thread captures: whether inference-mode regions are entered between two segments,
 // because a segment had to end inside of a region. The guard's C++ code enters the region, and runs again at a later

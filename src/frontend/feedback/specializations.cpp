@@ -43,18 +43,18 @@ void note(const PlaceInCode& place, std::optional<int64_t> value, size_t most) {
   Feedback* const known = Feedback::current();
   if (!value || known == nullptr) return;
   const std::pair key((PyObject*)place.code, place.what);
-  if (known->pins.size() >= threshold::kMostPlaces && known->pins.count(key) == 0) return;
-  Feedback::Pins& pins = known->pins[key];
-  pins.code = PyRef::borrow(key.first);
-  pins.keeper = PyRef::borrow(place.keeper);
-  if (pins.values.size() < most) pins.values.insert(*value);
+  if (known->specializations.size() >= threshold::kMostPlaces && known->specializations.count(key) == 0) return;
+  Feedback::Specializations& specializations = known->specializations[key];
+  specializations.code = PyRef::borrow(key.first);
+  specializations.keeper = PyRef::borrow(place.keeper);
+  if (specializations.values.size() < most) specializations.values.insert(*value);
 }
 
 bool too_often(const PlaceInCode& place, size_t most) {
   const Feedback* const known = Feedback::current();
-  if (known == nullptr || known->pins.empty()) return false;
-  const auto found = known->pins.find({(PyObject*)place.code, place.what});
-  return found != known->pins.end() && found->second.values.size() >= most;
+  if (known == nullptr || known->specializations.empty()) return false;
+  const auto found = known->specializations.find({(PyObject*)place.code, place.what});
+  return found != known->specializations.end() && found->second.values.size() >= most;
 }
 
 // State of this thread's capture.
@@ -77,10 +77,10 @@ bool is_plain_item(PyObject* object) {
 
 }  // namespace
 
-std::vector<PyRef> unpinned_among(const CressetCall& call) {
+std::vector<PyRef> unspecialized_among(const CressetCall& call) {
   std::vector<PyRef> found;
   const auto note = [&](PyObject* object) {
-    if (may_be_symbolic(object) && !is_exact_tensor(object) && is_unpinned(object))
+    if (may_be_symbolic(object) && !is_exact_tensor(object) && is_unspecialized(object))
       found.push_back(PyRef::borrow(object));
   };
   const Py_ssize_t named = cresset_count_named(&call);
@@ -99,18 +99,20 @@ bool is_plain_result(PyObject* object) {
   return all_among(items, items + PyTuple_GET_SIZE(object), is_plain_item);
 }
 
-void note_pin(const CressetActivation& activation, PyObject* number) {
-  note({activation.code}, bits_of(number), threshold::kPins);
+void note_specialization(const CressetActivation& activation, PyObject* number) {
+  note({activation.code}, bits_of(number), threshold::kSpecializations);
 }
 
-void note_pin(const CressetActivation& activation, const CressetCall& call, PyObject* number) {
-  note(place_of(activation, call), bits_of(number), threshold::kPinsOfOperator);
+void note_specialization(const CressetActivation& activation, const CressetCall& call, PyObject* number) {
+  note(place_of(activation, call), bits_of(number), threshold::kSpecializationsOfOperator);
 }
 
-bool pins_too_often(const CressetActivation& activation) { return too_often({activation.code}, threshold::kPins); }
+bool specializes_too_often(const CressetActivation& activation) {
+  return too_often({activation.code}, threshold::kSpecializations);
+}
 
-bool pins_too_often(const CressetActivation& activation, const CressetCall& call) {
-  return too_often(place_of(activation, call), threshold::kPinsOfOperator);
+bool specializes_too_often(const CressetActivation& activation, const CressetCall& call) {
+  return too_often(place_of(activation, call), threshold::kSpecializationsOfOperator);
 }
 
 bool is_of_many_lengths(const CressetActivation& activation, int64_t length) {
@@ -129,7 +131,7 @@ void note_rows(PyObject* iterated) {
   if (loops.met || !is_exact_tensor(iterated) || tensor_of(iterated).dim() == 0) return;
   const PyRef length = PyRef::steal(PyObject_CallMethod(iterated, "size", "i", 0));
   if (!length) return PyErr_Clear();
-  if (is_symint(length.get()) && is_unpinned(length.get())) note_loop();
+  if (is_symint(length.get()) && is_unspecialized(length.get())) note_loop();
 }
 
 void note_decision(const CressetActivation& activation) {

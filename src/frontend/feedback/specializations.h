@@ -14,15 +14,15 @@
 
 namespace cresset::frontend {
 
-std::vector<PyRef> unpinned_among(const CressetCall& call);
+std::vector<PyRef> unspecialized_among(const CressetCall& call);
 // Records that the instruction in progress specializes the number, with a result which may be a segment input
 // (is_plain_result).
-void note_pin(const CressetActivation& activation, PyObject* number);
-void note_pin(const CressetActivation& activation, const CressetCall& call, PyObject* number);
+void note_specialization(const CressetActivation& activation, PyObject* number);
+void note_specialization(const CressetActivation& activation, const CressetCall& call, PyObject* number);
 bool is_plain_result(PyObject* object);
 // All functions here need the GIL.
-bool pins_too_often(const CressetActivation& activation);
-bool pins_too_often(const CressetActivation& activation, const CressetCall& call);
+bool specializes_too_often(const CressetActivation& activation);
+bool specializes_too_often(const CressetActivation& activation, const CressetCall& call);
 // The instruction in progress begins a loop whose length is a symbolic number, and which the segment specializes.
 // Returns whether the loop had other lengths before. The loop is then evaluated with symbolic bounds, and a segment
 // covers a single iteration.

@@ -14,7 +14,7 @@ inline constexpr size_t kMostObjects = 4096;
 
 // Specialized values per place in code (specializations.h). An operator may specialize a few values: a dimension
 // argument has as many values as the tensor has dimensions, counted from either end.
-inline constexpr size_t kPins = 4, kPinsOfOperator = 8, kLengthsOfLoop = 2;
+inline constexpr size_t kSpecializations = 4, kSpecializationsOfOperator = 8, kLengthsOfLoop = 2;
 
 // Different contents of a list in state before segments stop inspecting it, and inspections per call which may end a
 // segment. In a loop over the items, an unlimited number of segments would cost more than a program per length
@@ -25,7 +25,7 @@ inline constexpr size_t kLengths = 8;
 
 // Different strings at a place, before the string becomes an input, and before no segment specializes it
 // (automatic_dynamic.h). The first limit is for frames, which resume entries share; the second is for arguments.
-inline constexpr int kTextsInFrames = 2, kTexts = 4, kTextsUnlooked = 12;
+inline constexpr int kStringsInFrames = 2, kStrings = 4, kStringsUninspected = 12;
 
 // Runs of a cached function's code which did more than compute. A single run may depend on its arguments
 // (session_lru_cache.h).
@@ -48,7 +48,7 @@ inline constexpr size_t kCodesEachTime = 2, kAfterExceptions = 4;
 
 // Compiled-versus-eager tuning (eager_fallback_timing.h): number of segments of a timed call, calls before the tuning,
 // and pairs of timed calls. Then the rest periods in calls, which double up to the maximum.
-inline constexpr size_t kManyPieces = 32;
+inline constexpr size_t kManySegments = 32;
 inline constexpr int64_t kWarm = 24, kPairs = 3;
 inline constexpr int64_t kFirstRest = 256, kLongestEager = 1 << 16, kUntilNext = 1024;
 

@@ -5,7 +5,7 @@
 #include "frontend/cpython/observed_locals.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/eval/bytecode.h"
-#include "frontend/eval/standing.h"
+#include "frontend/eval/synthetic_stack.h"
 #include "frontend/values/symbolic_strings.h"
 
 namespace cresset::frontend {
@@ -14,7 +14,7 @@ namespace {
 // Whether the program cannot observe the object's death: values, tensors, and containers of these.
 bool goes_unnoticed(PyObject* object, int depth = 0) {
   if (object == Py_None || PyLong_Check(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
-      is_exact_tensor(object) || is_symbolic_number(object) || is_text(object))
+      is_exact_tensor(object) || is_symbolic_number(object) || is_symbolic_string(object))
     return true;
   if (depth > 3 || (!PyTuple_Check(object) && !PyList_CheckExact(object))) return false;
   PyObject** items = PySequence_Fast_ITEMS(object);
@@ -82,16 +82,18 @@ PyRef with_item(PyObject* tuple, Py_ssize_t at, PyRef item) {
   return tuple_of(items);
 }
 
-struct Standing {
+struct SyntheticStack {
   const Operation& operation;
   PyRef& contents;
 };
 
-PyObject* perform_standing(void* context) { return perform(static_cast<Standing*>(context)->operation).release(); }
+PyObject* perform_on_synthetic_stack(void* context) {
+  return perform(static_cast<SyntheticStack*>(context)->operation).release();
+}
 
 void change_slot(void* context, int frame, int slot, PyObject* value) {
   constexpr Py_ssize_t kSlots = 2;
-  PyRef& contents = static_cast<Standing*>(context)->contents;
+  PyRef& contents = static_cast<SyntheticStack*>(context)->contents;
   PyObject* const own = PyTuple_GET_ITEM(contents.get(), frame);
   if (!PyTuple_Check(own)) {  // a generator
     const PyRef old = PyRef::steal(std::exchange(*cresset_eval_generator_slot(own, slot), Py_XNewRef(value)));
@@ -108,9 +110,9 @@ PyRef perform_at(const Place& place, PyRef& contents, const Operation& op) {
   const PyRef before = contents;  // the images borrow from it
   const std::vector<FrameImage> frames = frames_at(place, before.get());
   const std::vector<CressetFrameImage> images = images_of(frames);
-  Standing standing{op, contents};
-  return PyRef::steal(cresset_eval_perform_in(images.data(), static_cast<int>(images.size()), &perform_standing,
-                                              &change_slot, &standing));
+  SyntheticStack synthetic_stack{op, contents};
+  return PyRef::steal(cresset_eval_perform_in(images.data(), static_cast<int>(images.size()),
+                                              &perform_on_synthetic_stack, &change_slot, &synthetic_stack));
 }
 
 int opcode_in_progress(const CressetActivation& activation) {
@@ -131,7 +133,7 @@ Frames frames_of(CressetActivation* innermost, CressetPoint point, int dropped, 
     drop_dead_slots(image);
     if (a->is_generator) {
       contents.push_back(PyRef::borrow(a->generator));
-      out.running.emplace_back(contents.back(), anatomy_of_generator(a->generator, image));
+      out.running.emplace_back(contents.back(), layout_of_generator(a->generator, image));
     } else {
       contents.push_back(frame_contents(image));
     }

@@ -1,5 +1,5 @@
-// A resume point (`Point`) between two graph segments of a call: the position of its frames, and the operation which
-// needed data.
+// A resume point (`ResumePoint`) between two graph segments of a call: the position of its frames, and the operation
+// which needed data.
 //
 // A segment ends where Python needs a value which depends on tensor data. The program of the segment runs, CPython
 // performs the operation, and a new segment begins with the contents of the frames. A later call repeats these steps

@@ -68,10 +68,10 @@ bool is_bare_subclass(PyObject* object) {
 }
 
 // Formats the reason only on request: most misses are tests of unrelated cache entries, whose reason nobody reads.
-template <class Text>
-bool miss(const ArgSpec& spec, std::string* why, const Text& text) {
+template <class String>
+bool miss(const ArgSpec& spec, std::string* why, const String& text) {
   if (why == nullptr) return false;
-  if constexpr (std::is_invocable_v<Text>)
+  if constexpr (std::is_invocable_v<String>)
     *why = spec.path + ": " + text();
   else
     *why = spec.path + ": " + text;
@@ -117,7 +117,7 @@ bool SpecBuilder::is_symbolic(const std::string& path) const {
 // Whether segments pass the object on without inspecting it.
 static bool is_handed_on(const SpecBuilder& builder, bool any_object, PyObject* object, const std::string& path) {
   const bool in_frames = builder.same_at_every_call != nullptr;
-  if (any_object && PyGen_CheckExact(object) && (!in_frames || is_outsider(object))) return true;
+  if (any_object && PyGen_CheckExact(object) && (!in_frames || is_external_generator(object))) return true;
   if (in_frames && is_inference_region(object)) return true;
   return builder.not_looked_into != nullptr && !PyTuple_Check(object) && is_structure(object) &&
          is_among(*builder.not_looked_into, path);
@@ -147,83 +147,126 @@ static void each_item(PyObject* dict, std::unordered_set<PyObject*>& tuples, F&&
   }
 }
 
-ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
-  ArgSpec spec{.path = std::move(path)};
-  const auto child = [&](PyObject* item, const std::string& suffix) {
-    // A container that the function may write must keep its identity; the evaluator handles its symbols.
-    const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
-    const bool sealed = spec.kind == ArgSpec::Kind::Registered, fixed = !is_made_anew && (!any_object_ || sealed);
-    const int around = enter(!is_made_anew && !fixed, fixed);
-    sealed_depth_ += sealed;
-    spec.children.push_back(build(item, spec.path + suffix));
-    sealed_depth_ -= sealed;
-    fixed_depth_ = around;
-  };
-  const auto is_new = [&] { return containers_.emplace(object, containers_.size()).second; };
-  const auto same = [&] { spec.kind = ArgSpec::Kind::Same, spec.position = containers_.at(object); };
+void SpecBuilder::build_child(ArgSpec& spec, PyObject* item, const std::string& suffix) {
+  // A container that the function may write must keep its identity; the evaluator handles its symbols.
+  const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
+  const bool sealed = spec.kind == ArgSpec::Kind::Registered, fixed = !is_made_anew && (!any_object_ || sealed);
+  const int around = enter(!is_made_anew && !fixed, fixed);
+  sealed_depth_ += sealed;
+  spec.children.push_back(build(item, spec.path + suffix));
+  sealed_depth_ -= sealed;
+  fixed_depth_ = around;
+}
+
+void SpecBuilder::build_items(ArgSpec& spec, PyObject* sequence) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i)
+    build_child(spec, PySequence_Fast_GET_ITEM(sequence, i), "[" + std::to_string(i) + "]");
+}
+
+// The rules below are asked in this order. A rule which applies completes the spec and returns true.
+
+// An object which is guarded by its type alone.
+bool SpecBuilder::build_opaque(ArgSpec& spec, PyObject* object) {
+  if (is_repeated(spec, object)) return true;
+  spec.kind = ArgSpec::Kind::Opaque;
+  spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  return true;
+}
+
+bool SpecBuilder::build_tensor_or_same(ArgSpec& spec, PyObject* object) {
   const bool in_frames = same_at_every_call != nullptr;
-  if (is_handed_on(*this, any_object_, object, spec.path) || (PyList_CheckExact(object) && is_grown(spec.path))) {
-    if (!is_new()) return same(), spec;
-    spec.kind = ArgSpec::Kind::Opaque;
-    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  } else if (is_plain_tensor(object) ||
-             (any_object_ && is_bare_subclass(object) && !(in_frames && same_at_every_call(object)))) {
+  if (is_plain_tensor(object) ||
+      (any_object_ && is_bare_subclass(object) && !(in_frames && same_at_every_call(object)))) {
     spec.kind = ArgSpec::Kind::Tensor;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));  // programs query the type in ways without a hook
-  } else if (in_frames && !is_value(object) && (is_enum_member(object) || same_at_every_call(object))) {
-    spec.kind = ArgSpec::Kind::Identity, spec.object = PyRef::borrow(object);
-  } else if (make_number(spec, object, every_int && fixed_depth_ == 0, [&] { return is_symbolic(spec.path); })) {
-    return spec;
-  } else if (any_object_ && PyUnicode_CheckExact(object) && (is_same_tuple(spec, object) || is_symbolic(spec.path))) {
-    if (spec.kind == ArgSpec::Kind::Same) return spec;
-    spec.kind = ArgSpec::Kind::Text, spec.first = PyRef::borrow(object);
-    spec.looked = unlooked_texts == nullptr || !is_among(*unlooked_texts, spec.path);
+    return true;
+  }
+  if (!in_frames || is_value(object) || !(is_enum_member(object) || same_at_every_call(object))) return false;
+  spec.kind = ArgSpec::Kind::Identity, spec.object = PyRef::borrow(object);
+  return true;
+}
+
+// Numbers, strings and other values.
+bool SpecBuilder::build_value(ArgSpec& spec, PyObject* object) {
+  if (make_number(spec, object, every_int && fixed_depth_ == 0, [&] { return is_symbolic(spec.path); })) return true;
+  if (any_object_ && PyUnicode_CheckExact(object) && (is_same_tuple(spec, object) || is_symbolic(spec.path))) {
+    if (spec.kind == ArgSpec::Kind::Same) return true;
+    spec.kind = ArgSpec::Kind::String, spec.first = PyRef::borrow(object);
+    spec.looked = uninspected_strings == nullptr || !is_among(*uninspected_strings, spec.path);
     number_tuple(spec, object);
-  } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {
-    spec.object = PyRef::borrow(object);
-    if (PySlice_Check(object)) note_fixed_tuples(object);
-  } else if (is_any_tuple(object)) {
-    if (is_same_tuple(spec, object)) return spec;
+    return true;
+  }
+  if (!is_value(object) || (any_object_ && can_be_opaque(object) && varies(spec.path))) return false;
+  spec.object = PyRef::borrow(object);
+  if (PySlice_Check(object)) note_fixed_tuples(object);
+  return true;
+}
+
+bool SpecBuilder::build_container(ArgSpec& spec, PyObject* object) {
+  if (is_any_tuple(object)) {
+    if (is_same_tuple(spec, object)) return true;
     spec.kind = ArgSpec::Kind::Tuple;
     spec.object = PyRef::borrow((PyObject*)Py_TYPE(object));
     const int around = enter(false, is_fixed_tuple(object));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      child(PyTuple_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
+    build_items(spec, object);
     number_tuple(spec, object);
     fixed_depth_ = around;
-  } else if (PyList_CheckExact(object)) {
-    if (!is_new()) return same(), spec;
-    spec.kind = ArgSpec::Kind::List;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
-      child(PyList_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
-  } else if (is_dict(object) && !(in_frames && has_more_than_items(object))) {
-    if (!is_new()) return same(), spec;
-    spec.kind = ArgSpec::Kind::Dict;
-    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-    spec.object = items_of(object);
-    each_item(object, fixed_tuples_, child);
-  } else if (Anatomy anatomy;  // an operation's result: a weak reference is not decomposed
-             !(PyWeakref_CheckRefExact(object) && spec.path.starts_with("['value']")) &&
-             (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
-             (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
-    if (!is_new()) return same(), spec;
-    build_anatomy(spec, object, anatomy);
-  } else if (RegisteredNode node; (!any_object_ || in_frames) && flatten_registered(object, node)) {
-    spec.kind = ArgSpec::Kind::Registered;
-    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-    spec.object = node.context;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node.children.get()); ++i)
-      child(PyTuple_GET_ITEM(node.children.get(), i), "[" + std::to_string(i) + "]");
-  } else if (any_object_ && !is_identity(object) && (in_frames || varies(spec.path)) && can_be_opaque(object)) {
-    if (!is_new()) return same(), spec;
-    spec.kind = ArgSpec::Kind::Opaque;
-    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  } else if (is_identity(object) || is_generator_of_numbers(object) || (any_object_ && !in_frames)) {
-    spec.kind = ArgSpec::Kind::Identity;
-    spec.object = PyRef::borrow(object);
-  } else {
-    throw UnsupportedArgument{spec.path, type_name(object)};
+    return true;
   }
+  if (PyList_CheckExact(object)) {
+    if (is_repeated(spec, object)) return true;
+    spec.kind = ArgSpec::Kind::List;
+    build_items(spec, object);
+    return true;
+  }
+  if (!is_dict(object) || (same_at_every_call != nullptr && has_more_than_items(object))) return false;
+  if (is_repeated(spec, object)) return true;
+  spec.kind = ArgSpec::Kind::Dict;
+  spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  spec.object = items_of(object);
+  each_item(object, fixed_tuples_, [&](PyObject* item, const std::string& suffix) { build_child(spec, item, suffix); });
+  return true;
+}
+
+// Objects which are decomposed: by their layout, or by a registered function.
+bool SpecBuilder::build_by_parts(ArgSpec& spec, PyObject* object) {
+  const bool in_frames = same_at_every_call != nullptr;
+  ObjectLayout layout;  // an operation's result: a weak reference is not decomposed
+  if (!(PyWeakref_CheckRefExact(object) && spec.path.starts_with("['value']")) &&
+      (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
+      (layout = decompose(object)).kind != ObjectLayout::Kind::None) {
+    if (!is_repeated(spec, object)) build_layout(spec, object, layout);
+    return true;
+  }
+  RegisteredNode node;
+  if ((any_object_ && !in_frames) || !flatten_registered(object, node)) return false;
+  spec.kind = ArgSpec::Kind::Registered;
+  spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  spec.object = node.context;
+  build_items(spec, node.children.get());
+  return true;
+}
+
+bool SpecBuilder::build_identity(ArgSpec& spec, PyObject* object) {
+  const bool in_frames = same_at_every_call != nullptr;
+  if (!is_identity(object) && !is_generator_of_numbers(object) && (!any_object_ || in_frames)) return false;
+  spec.kind = ArgSpec::Kind::Identity;
+  spec.object = PyRef::borrow(object);
+  return true;
+}
+
+ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
+  ArgSpec spec{.path = std::move(path)};
+  const bool is_uninspected =
+      is_handed_on(*this, any_object_, object, spec.path) || (PyList_CheckExact(object) && is_growing(spec.path));
+  const auto is_unknown = [&] {
+    return any_object_ && !is_identity(object) && (same_at_every_call != nullptr || varies(spec.path)) &&
+           can_be_opaque(object);
+  };
+  const bool done = (is_uninspected && build_opaque(spec, object)) || build_tensor_or_same(spec, object) ||
+                    build_value(spec, object) || build_container(spec, object) || build_by_parts(spec, object) ||
+                    (is_unknown() && build_opaque(spec, object)) || build_identity(spec, object);
+  if (!done) throw UnsupportedArgument{spec.path, type_name(object)};
   return spec;
 }
 
@@ -246,7 +289,7 @@ std::vector<PyRef> parts_of_structure(PyObject* object) {
   else if (is_dict(object))
     add(checked(PyDict_Values(object)).get());
   else
-    parts = take_apart(object).parts;
+    parts = decompose(object).parts;
   return parts;
 }
 
@@ -264,15 +307,15 @@ bool holds_tensor(PyObject* object, int depth = 0) {
   if (PyTuple_Check(object) || PyList_CheckExact(object)) return any(object);
   if (is_dict(object)) return any(checked(PyDict_Values(object)).get());
   if (!is_data_object(object)) return false;
-  const Anatomy anatomy = take_apart(object);
-  return std::any_of(anatomy.parts.begin(), anatomy.parts.end(),
+  const ObjectLayout layout = decompose(object);
+  return std::any_of(layout.parts.begin(), layout.parts.end(),
                      [&](const PyRef& part) { return holds_tensor(part.get(), depth + 1); });
 }
 
 }  // namespace
 
-bool SpecBuilder::is_grown(const std::string& path) const {
-  return any_object_ && made_depth_ == 0 && grown_lists != nullptr && is_among(*grown_lists, path) &&
+bool SpecBuilder::is_growing(const std::string& path) const {
+  return any_object_ && made_depth_ == 0 && growing_lists != nullptr && is_among(*growing_lists, path) &&
          !is_among(*looked_into, path);
 }
 
@@ -298,7 +341,7 @@ int SpecBuilder::enter(bool places, bool fixed) {
 }
 
 // Whether part i is the state in a partial function's __reduce__: a tuple of function, arguments and keywords.
-static bool is_state_of_partial(const Anatomy& anatomy, size_t i) { return is_partial_function(anatomy) && i == 1; }
+static bool is_state_of_partial(const ObjectLayout& layout, size_t i) { return is_partial_function(layout) && i == 1; }
 
 // Iterators which return items without inspecting them. map() is excluded: its C function may need plain numbers.
 static bool hands_on(PyObject* iterator) {
@@ -309,12 +352,12 @@ static bool hands_on(PyObject* iterator) {
 }
 
 // Whether the part is a list or dictionary below the iterator, or an inner iterator, and keeps its identity. Other
-// parts may be created by `take_apart()`.
-static bool is_live_part(PyObject* iterator, const Anatomy& anatomy, PyObject* part) {
+// parts may be created by `decompose()`.
+static bool is_live_part(PyObject* iterator, const ObjectLayout& layout, PyObject* part) {
   const traverseproc traverse = Py_TYPE(iterator)->tp_traverse;
-  if (anatomy.kind != Anatomy::Kind::Iterator || !hands_on(iterator)) return false;
+  if (layout.kind != ObjectLayout::Kind::Iterator || !hands_on(iterator)) return false;
   if (Py_IS_TYPE(iterator, &PyTupleIter_Type)) return PyTuple_Check(part);
-  for (const PyRef& other : anatomy.parts)  // an inner iterator may use the same list
+  for (const PyRef& other : layout.parts)  // an inner iterator may use the same list
     if (PyIter_Check(other.get()) && !hands_on(other.get())) return false;
   const auto is_it = [](PyObject* held, void* wanted) {
     if (!PyTuple_CheckExact(held)) return held == wanted ? 1 : 0;  // of zip()
@@ -330,29 +373,29 @@ static bool is_left_of_dict(const ArgSpec& spec, PyObject* iterator) {
          spec.children[0].kind != ArgSpec::Kind::Opaque;
 }
 
-void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy) {
-  spec.kind = ArgSpec::Kind::Anatomy;
-  spec.anatomy = {anatomy.kind, anatomy.form, {}};
-  if (makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
-  const bool is_wrapper = anatomy.kind == Anatomy::Kind::Wrapper;
+void SpecBuilder::build_layout(ArgSpec& spec, PyObject* object, const ObjectLayout& layout) {
+  spec.kind = ArgSpec::Kind::ObjectLayout;
+  spec.layout = {layout.kind, layout.form, {}};
+  if (makes_parts(layout.kind)) kept_.insert(kept_.end(), layout.parts.begin(), layout.parts.end());
+  const bool is_wrapper = layout.kind == ObjectLayout::Kind::Wrapper;
   const bool is_at_its_place =  // recreated in its current position
-      is_range_iterator(anatomy) || is_counter(anatomy) || anatomy.kind == Anatomy::Kind::Generator;
-  const bool sealed = makes_parts(anatomy.kind) && !is_at_its_place && !is_partial_function(anatomy);
-  made_depth_ += makes_parts(anatomy.kind);
-  for (size_t i = 0; i < anatomy.parts.size(); ++i) {
-    const bool is_gone_over = is_live_part(object, anatomy, anatomy.parts[i].get());  // recreated over symbols
+      is_range_iterator(layout) || is_counter(layout) || layout.kind == ObjectLayout::Kind::Generator;
+  const bool sealed = makes_parts(layout.kind) && !is_at_its_place && !is_partial_function(layout);
+  made_depth_ += makes_parts(layout.kind);
+  for (size_t i = 0; i < layout.parts.size(); ++i) {
+    const bool is_gone_over = is_live_part(object, layout, layout.parts[i].get());  // recreated over symbols
     const bool seals = sealed && !is_gone_over && !is_left_of_dict(spec, object);
     sealed_depth_ += seals;
     const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call
     const bool every = std::exchange(every_int, every_int || is_size);
-    const bool places = has_place(anatomy, i) || is_state_of_partial(anatomy, i);
+    const bool places = has_place(layout, i) || is_state_of_partial(layout, i);
     const int around = enter(places, !places && !is_at_its_place && !is_size && !is_gone_over);
-    spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
+    spec.children.push_back(build(layout.parts[i].get(), spec.path + "." + part_name(layout, i)));
     fixed_depth_ = around;
     sealed_depth_ -= seals;
     every_int = every;
   }
-  made_depth_ -= makes_parts(anatomy.kind);
+  made_depth_ -= makes_parts(layout.kind);
 }
 
 namespace {
@@ -365,13 +408,13 @@ bool note_container(PyObject* object, CallLeaves& leaves) {
   return true;
 }
 
-bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+bool match_layout(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if (!note_container(object, leaves)) return miss(spec, why, "expected an object of its own");
-  Anatomy got = take_apart(object);
-  if (got.kind != spec.anatomy.kind || got.parts.size() != spec.children.size())
+  ObjectLayout got = decompose(object);
+  if (got.kind != spec.layout.kind || got.parts.size() != spec.children.size())
     return miss(spec, why, [&] { return "expected an object of another structure, got " + type_name(object); });
   const std::vector<PyRef> parts = std::exchange(got.parts, {});
-  if (!same_form(got, spec.anatomy))
+  if (!same_form(got, spec.layout))
     return miss(spec, why, [&] { return "expected another structure, got " + type_name(object); });
   if (makes_parts(got.kind)) leaves.kept.insert(leaves.kept.end(), parts.begin(), parts.end());
   for (size_t i = 0; i < parts.size(); ++i)
@@ -427,7 +470,7 @@ void note_numbered(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
   leaves.tuples[spec.position] = object;
 }
 
-bool match_text(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+bool match_string(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if (!PyUnicode_CheckExact(object)) return miss(spec, why, [&] { return "expected a str, got " + type_name(object); });
   if (spec.object && !same_value(spec.object.get(), object))
     return miss(spec, why, [&] { return "expected " + key_text(spec.object.get()) + ", got " + key_text(object); });
@@ -443,7 +486,7 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
-  // A tuple without another owner was created by `take_apart()` or occurs only here. Its address may be reused.
+  // A tuple without another owner was created by `decompose()` or occurs only here. Its address may be reused.
   if (!spec.numbered || Py_REFCNT(object) == 1) return true;
   if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end())
     return miss(spec, why, "expected a tuple of its own");
@@ -502,8 +545,8 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       return match_int(spec, object, leaves, why);
     case ArgSpec::Kind::Float:
       return match_float(spec, object, leaves, why);
-    case ArgSpec::Kind::Text:
-      return match_text(spec, object, leaves, why);
+    case ArgSpec::Kind::String:
+      return match_string(spec, object, leaves, why);
     case ArgSpec::Kind::Value:
       if (!same_value(spec.object.get(), object))
         return miss(spec, why, [&] { return "expected " + key_text(spec.object.get()) + ", got " + key_text(object); });
@@ -518,15 +561,15 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       return match_dict(spec, object, leaves, why);
     case ArgSpec::Kind::Registered:
       return match_registered(spec, object, leaves, why);
-    case ArgSpec::Kind::Anatomy:
-      return match_anatomy(spec, object, leaves, why);
+    case ArgSpec::Kind::ObjectLayout:
+      return match_layout(spec, object, leaves, why);
     case ArgSpec::Kind::Opaque:
       if ((PyObject*)Py_TYPE(object) != spec.type.get())
         return miss(spec, why, [&] { return "expected an object of another type, got " + type_name(object); });
       if (spec.object && spec.object.get() != object) return miss(spec, why, "expected another object");
       if (spec.length >= 0 && PyObject_Size(object) != spec.length)
         return miss(spec, why, [&] { return "expected " + std::to_string(spec.length) + " items"; });
-      if (PyGen_CheckExact(object)) note_outsider(object);
+      if (PyGen_CheckExact(object)) note_external_generator(object);
       return note_container(object, leaves) || miss(spec, why, "expected an object of its own");
     case ArgSpec::Kind::Same:
       if (spec.type)
@@ -543,7 +586,7 @@ static bool is_number(const ArgSpec& spec) {
 }
 
 bool holds_symbol(const ArgSpec& spec) {
-  return is_number(spec) || spec.kind == ArgSpec::Kind::Text ||
+  return is_number(spec) || spec.kind == ArgSpec::Kind::String ||
          std::any_of(spec.children.begin(), spec.children.end(), holds_symbol);
 }
 
@@ -569,13 +612,13 @@ void hand_on(ArgSpec& spec, bool keep_length) {
 }
 
 bool may_be_replaced(const ArgSpec& spec) {
-  return is_number(spec) || spec.kind == ArgSpec::Kind::Text || spec.kind == ArgSpec::Kind::Same ||
+  return is_number(spec) || spec.kind == ArgSpec::Kind::String || spec.kind == ArgSpec::Kind::Same ||
          std::any_of(spec.children.begin(), spec.children.end(), may_be_replaced);
 }
 
 // A range iterator at a symbolic position.
 static PyRef range_iterator(PyObject* range, PyObject* index) {
-  static PyObject* const type = module_attribute(python_names::kCapturePatches, "RangeIterator");
+  static PyObject* const type = module_attribute(python_names::kSubstitutes, "RangeIterator");
   return checked(PyObject_CallFunctionObjArgs(type, range, index, nullptr));
 }
 
@@ -612,15 +655,15 @@ static PyRef keywords_with_symbols(const ArgSpec& spec, PyObject* object, Symbol
 // Stores the symbols in the places of a container or object.
 static void put_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   const bool is_list = spec.kind == ArgSpec::Kind::List, is_dict = spec.kind == ArgSpec::Kind::Dict;
-  const Anatomy anatomy = is_list || is_dict ? Anatomy{} : take_apart(object);
+  const ObjectLayout layout = is_list || is_dict ? ObjectLayout{} : decompose(object);
   for (size_t i = 0; i < spec.children.size(); ++i) {
     if (!may_be_replaced(spec.children[i])) continue;
     PlaceOfItem place;
     if (is_list) place = {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
     if (is_dict) place = {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(spec.object.get(), i))};
-    const bool placed = is_list || is_dict || has_place(anatomy, i);
-    if (placed && !place.container) place = place_of_part(object, anatomy, i);
-    const PyRef now = PyRef::borrow(placed ? held_by(place) : anatomy.parts[i].get());
+    const bool placed = is_list || is_dict || has_place(layout, i);
+    if (placed && !place.container) place = place_of_part(object, layout, i);
+    const PyRef now = PyRef::borrow(placed ? held_by(place) : layout.parts[i].get());
     PyRef then = with_symbols(spec.children[i], now.get(), symbols);
     if (then.get() == now.get()) continue;
     CRESSET_CHECK(placed, "a symbolic number in an object without a place for it");
@@ -630,9 +673,9 @@ static void put_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols)
 
 static void put_symbols_into_partial(const ArgSpec& spec, PyObject* partial, Symbols& symbols) {
   constexpr Py_ssize_t kArguments = 1;
-  const Anatomy anatomy = take_apart(partial);
-  with_symbols(spec.children[0], anatomy.parts[0].get(), symbols);
-  PyObject* const state = anatomy.parts[1].get();
+  const ObjectLayout layout = decompose(partial);
+  with_symbols(spec.children[0], layout.parts[0].get(), symbols);
+  PyObject* const state = layout.parts[1].get();
   const PyRef then = with_symbols(spec.children[1], state, symbols);
   if (PyTuple_GET_ITEM(then.get(), kArguments) == PyTuple_GET_ITEM(state, kArguments)) return;
   static PyObject* const name = PyUnicode_InternFromString("args");
@@ -642,29 +685,29 @@ static void put_symbols_into_partial(const ArgSpec& spec, PyObject* partial, Sym
 
 // Records the symbolic sizes, which the wrapper receives when the segment begins.
 static void note_sizes(const ArgSpec& spec, PyObject* wrapper, Symbols& symbols) {
-  const Anatomy anatomy = take_apart(wrapper);
+  const ObjectLayout layout = decompose(wrapper);
   Symbols::Wrapper sizes{wrapper, {}, {}};
-  sizes.sizes = with_symbols(spec.children[0], anatomy.parts[0].get(), symbols);
-  sizes.strides = with_symbols(spec.children[1], anatomy.parts[1].get(), symbols);
+  sizes.sizes = with_symbols(spec.children[0], layout.parts[0].get(), symbols);
+  sizes.strides = with_symbols(spec.children[1], layout.parts[1].get(), symbols);
   symbols.wrappers.push_back(std::move(sizes));
   for (size_t i = kWrapperNumbers; i < spec.children.size(); ++i)
-    with_symbols(spec.children[i], anatomy.parts[i].get(), symbols);
+    with_symbols(spec.children[i], layout.parts[i].get(), symbols);
 }
 
 // Stores symbols in a generator, whose parts are the parts of a frame (resume_point.h). Numbers lie in slots and on the
 // stack.
 static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Symbols& symbols) {
-  const Anatomy anatomy = take_apart(generator);
+  const ObjectLayout layout = decompose(generator);
   const PyRef reference = checked(PyWeakref_NewRef(generator, nullptr));
   size_t index = 0;
   for (size_t part = 0; part < spec.children.size(); ++part) {
     const ArgSpec& items = spec.children[part];
     if (part != 2 && part != 3) {
-      with_symbols(items, anatomy.parts[part].get(), symbols);
+      with_symbols(items, layout.parts[part].get(), symbols);
       continue;
     }
     for (size_t i = 0; i < items.children.size(); ++i, ++index) {
-      PyObject* now = PyTuple_GET_ITEM(anatomy.parts[part].get(), static_cast<Py_ssize_t>(i));
+      PyObject* now = PyTuple_GET_ITEM(layout.parts[part].get(), static_cast<Py_ssize_t>(i));
       PyRef then = with_symbols(items.children[i], now, symbols);
       if (then.get() == now) continue;
       PyObject** slot =
@@ -679,16 +722,16 @@ static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Sym
 
 // A range or count iterator at a symbolic position is replaced, and so is an iterator that contains it.
 static PyRef iterator_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
-  Anatomy anatomy = take_apart(object);
-  if (is_range_iterator(anatomy) && holds_symbol(spec))
-    return range_iterator(anatomy.parts[0].get(), symbols.numbers[symbols.next++].get());
+  ObjectLayout layout = decompose(object);
+  if (is_range_iterator(layout) && holds_symbol(spec))
+    return range_iterator(layout.parts[0].get(), symbols.numbers[symbols.next++].get());
   bool changed = false;
-  for (size_t i = 0; i < anatomy.parts.size(); ++i) {
-    PyRef part = with_symbols(spec.children[i], anatomy.parts[i].get(), symbols);
-    changed |= part.get() != anatomy.parts[i].get();
-    anatomy.parts[i] = std::move(part);
+  for (size_t i = 0; i < layout.parts.size(); ++i) {
+    PyRef part = with_symbols(spec.children[i], layout.parts[i].get(), symbols);
+    changed |= part.get() != layout.parts[i].get();
+    layout.parts[i] = std::move(part);
   }
-  return changed ? make_whole(anatomy) : PyRef::borrow(object);
+  return changed ? make_whole(layout) : PyRef::borrow(object);
 }
 
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
@@ -704,36 +747,36 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
     const PyRef& number = symbols.numbers[symbols.next++];
     return spec.kind == ArgSpec::Kind::Int && spec.type ? numpy_int_of(number.get()) : number;
   }
-  if (spec.kind == ArgSpec::Kind::Text)
+  if (spec.kind == ArgSpec::Kind::String)
     return noted(spec, symbols.texts.emplace_back(&spec, text_of_input(object, !spec.looked)).second, symbols);
   if (spec.kind == ArgSpec::Kind::Tuple) return tuple_with_symbols(spec, object, symbols);
   if (is_keywords(spec)) return keywords_with_symbols(spec, object, symbols);
-  if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Generator) {
+  if (spec.kind == ArgSpec::Kind::ObjectLayout && spec.layout.kind == ObjectLayout::Kind::Generator) {
     put_symbols_into_frame(spec, object, symbols);
     return PyRef::borrow(object);
   }
-  if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Wrapper) {
+  if (spec.kind == ArgSpec::Kind::ObjectLayout && spec.layout.kind == ObjectLayout::Kind::Wrapper) {
     note_sizes(spec, object, symbols);
     return PyRef::borrow(object);
   }
-  if (spec.kind == ArgSpec::Kind::Anatomy && is_partial_function(spec.anatomy)) {
+  if (spec.kind == ArgSpec::Kind::ObjectLayout && is_partial_function(spec.layout)) {
     put_symbols_into_partial(spec, object, symbols);
     return PyRef::borrow(object);
   }
-  if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Iterator) {
+  if (spec.kind == ArgSpec::Kind::ObjectLayout && spec.layout.kind == ObjectLayout::Kind::Iterator) {
     return symbols.iterators.emplace_back(object, iterator_with_symbols(spec, object, symbols)).second;
   }
   put_symbols(spec, object, symbols);
   return PyRef::borrow(object);
 }
 
-void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t& next) {
+void specialize_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t specialized, size_t& next) {
   if (spec.kind == ArgSpec::Kind::Float) {
     const double value = leaves.tensors[leaves.floats[next]].item<double>();
-    if (next >= 64 || (pinned >> next & 1) != 0) spec.object = checked(PyFloat_FromDouble(value));
+    if (next >= 64 || (specialized >> next & 1) != 0) spec.object = checked(PyFloat_FromDouble(value));
     ++next;
   }
-  for (ArgSpec& child : spec.children) pin_floats(child, leaves, pinned, next);
+  for (ArgSpec& child : spec.children) specialize_floats(child, leaves, specialized, next);
 }
 
 void collect_constants(const ArgSpec& spec, std::vector<PyRef>& out) {
@@ -746,7 +789,7 @@ int visit(const ArgSpec& spec, visitproc visit, void* arg) {
   Py_VISIT(spec.type.get());
   Py_VISIT(spec.is.get());
   Py_VISIT(spec.is_not.get());
-  Py_VISIT(spec.anatomy.form.get());
+  Py_VISIT(spec.layout.form.get());
   for (const ArgSpec& c : spec.children)
     if (const int result = frontend::visit(c, visit, arg)) return result;
   return 0;

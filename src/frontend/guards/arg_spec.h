@@ -22,16 +22,16 @@ struct ArgSpec {
     Tensor,    // a tensor of this type: torch.Tensor, Parameter, a subclass without attributes of its own
     Int,       // an int which is symbolic in the program
     Float,     // a symbolic float: a tensor of one f64 among the leaves. object: when set, the required value
-    Text,      // a str which the program does not inspect. object: when set, the required value
+    String,    // a str which the program does not inspect. object: when set, the required value
     Value,     // guarded by type and equality: int, float, bool, str, None, bytes
     Identity,  // guarded by identity: modules, types, functions, dtypes, enum members
     Tuple,     // exact tuple, or a named tuple of this type
     List,
-    Dict,        // exact dict or OrderedDict: keys, in order
-    Registered,  // a type known to torch.utils._pytree
-    Anatomy,     // an object of the same call from an earlier graph segment: instance, cell, bound method, ...
-                 // (object_layout.h)
-    Opaque,      // an object of this type which is not inspected: only C code knows its state, and an earlier segment
+    Dict,          // exact dict or OrderedDict: keys, in order
+    Registered,    // a type known to torch.utils._pytree
+    ObjectLayout,  // an object of the same call from an earlier graph segment: instance, cell, bound method, ...
+                   // (object_layout.h)
+    Opaque,        // an object of this type which is not inspected: only C code knows its state, and an earlier segment
              // created it or each call passes another object. Also a large container of plain data which the segment
              // did not inspect. In state: a container which programs only pass on; `object`: when set, the required
              // object
@@ -42,11 +42,11 @@ struct ArgSpec {
   PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
   PyRef type;    // Tensor, Dict, Opaque: its type; Registered: the node type; Int: numpy.int64 for numpy integers
   std::vector<ArgSpec> children;
-  Anatomy anatomy;  // without its parts, which are the children
+  ObjectLayout layout;  // without its parts, which are the children
   uint32_t position = 0;
   int64_t length = -1;  // Opaque: the required number of items; negative: any
   PyRef first;          // the value at capture of a Text, and of an Int which became symbolic before it varied
-  // Tuple, Value: set where the program compared the object with `is` (`Session::note_is`). `asked` numbers the
+  // Tuple, Value: set where the program compared the object with `is` (`ReadLog::note_is`). `asked` numbers the
   // compared objects from 1 on. `is` is the object outside the arguments which it must be; `is_not` is a tuple of the
   // objects which it must not be.
   uint32_t asked = 0;
@@ -62,11 +62,11 @@ struct CallLeaves {
   c10::SmallVector<at::Tensor, 8> tensors;
   c10::SmallVector<int64_t, 4> ints;
   c10::SmallVector<uint32_t, 4> floats;       // positions of the tensors made from floats
-  std::vector<PyRef> kept;                    // parts which `take_apart()` created
+  std::vector<PyRef> kept;                    // parts which `decompose()` created
   c10::SmallVector<PyObject*, 8> containers;  // borrowed: containers which the program may write, in traversal order
   c10::SmallVector<PyObject*, 4> tuples;      // borrowed: numbered tuples, by number
   c10::SmallVector<PyObject*, 4> asked;       // borrowed: by ArgSpec::asked
-  std::vector<PyRef> state;  // the values at the sources in state (StateFacts::Input), in the order of the sources
+  std::vector<PyRef> state;  // the values at the sources in state (StateGuards::Input), in the order of the sources
   void clear() {
     asked.clear();
     tuples.clear();
@@ -101,11 +101,11 @@ class SpecBuilder {
   const std::vector<std::string>* not_looked_into = nullptr;
   // Paths of lists whose length differed at each of many calls. They are guarded by type, except the lists which a
   // program inspected.
-  const std::vector<std::string>*grown_lists = nullptr, *looked_into = nullptr;
+  const std::vector<std::string>*growing_lists = nullptr, *looked_into = nullptr;
   // symbolic_ints: paths of ints, floats and strings which are symbols, because they varied between calls.
   const std::vector<std::string>* symbolic_ints = nullptr;
-  const std::vector<std::string>* unlooked_texts = nullptr;  // Varying::texts
-  bool every_int = false;                                    // also ints which have not varied
+  const std::vector<std::string>* uninspected_strings = nullptr;  // Varying::texts
+  bool every_int = false;                                         // also ints which have not varied
   bool every_container = false;  // also containers without symbols: deques, sets, defaultdicts
   ArgSpec build(PyObject* object, std::string path);
   // Builds the specs of all inputs of a graph segment. A tuple is the same tuple in all places, including places where
@@ -117,20 +117,29 @@ class SpecBuilder {
   void note_fixed_tuples(PyObject* slice);
   bool is_same_tuple(ArgSpec& spec, PyObject* object);
   void number_tuple(ArgSpec& spec, PyObject* object);
-  void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
+  void build_child(ArgSpec& spec, PyObject* item, const std::string& suffix);
+  void build_items(ArgSpec& spec, PyObject* sequence);
+  bool is_repeated(ArgSpec& spec, PyObject* object);
+  bool build_opaque(ArgSpec& spec, PyObject* object);
+  bool build_tensor_or_same(ArgSpec& spec, PyObject* object);
+  bool build_value(ArgSpec& spec, PyObject* object);
+  bool build_container(ArgSpec& spec, PyObject* object);
+  bool build_by_parts(ArgSpec& spec, PyObject* object);
+  bool build_identity(ArgSpec& spec, PyObject* object);
+  void build_layout(ArgSpec& spec, PyObject* object, const ObjectLayout& layout);
   bool is_data(PyObject* object, const std::string& path) const;
   bool varies(const std::string& path) const;
-  bool is_grown(const std::string& path) const;
+  bool is_growing(const std::string& path) const;
   int enter(bool places, bool fixed);
 
   int fixed_depth_ = 0;   // nesting depth inside objects which cannot hold a symbol, below the last object with places
   int sealed_depth_ = 0;  // nesting depth inside objects which are not searched for symbols
-  int made_depth_ = 0;    // nesting depth inside objects whose parts `take_apart()` creates
+  int made_depth_ = 0;    // nesting depth inside objects whose parts `decompose()` creates
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
   std::unordered_map<PyObject*, uint32_t> containers_, tuples_;
   std::unordered_set<PyObject*> fixed_tuples_;  // tuples met where no symbol can be stored
-  std::vector<PyRef> kept_;                     // parts which `take_apart()` created
+  std::vector<PyRef> kept_;                     // parts which `decompose()` created
 };
 
 // A function, method or partial function which the same source code may create again at each call.
@@ -150,7 +159,7 @@ bool is_much_plain_data(const ArgSpec& spec);
 void hand_on(ArgSpec& spec, bool keep_length);
 
 // Guards the values of floats which a decision inspected; later calls must pass equal values.
-void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t& next);
+void specialize_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t specialized, size_t& next);
 
 void collect_constants(const ArgSpec& spec, std::vector<PyRef>& out);  // objects guarded by identity
 

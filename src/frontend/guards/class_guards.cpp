@@ -71,7 +71,7 @@ bool is_special_name(PyObject* name) {
   return text.size() > 4 && text.starts_with("__") && text.ends_with("__");
 }
 
-size_t ClassFacts::namespace_of(PyTypeObject* type) {
+size_t ClassGuards::namespace_of(PyTypeObject* type) {
   const auto [known, fresh] = namespace_of_.emplace((PyObject*)type, namespaces_.size());
   if (!fresh) return known->second;
   PyRef contents = checked(PyDict_Copy(type_dict(type)));
@@ -81,49 +81,49 @@ size_t ClassFacts::namespace_of(PyTypeObject* type) {
   return known->second;
 }
 
-ClassFacts::Type* ClassFacts::type(PyTypeObject* type) {
+ClassGuards::Type* ClassGuards::type(PyTypeObject* type) {
   if (!can_change(type)) return nullptr;
   const auto [known, fresh] = type_of_.emplace((PyObject*)type, types_.size());
   if (!fresh) return &types_[known->second];
-  Type fact;
-  fact.type = PyRef::borrow((PyObject*)type);
-  fact.mro = PyRef::borrow(type->tp_mro);
+  Type guard;
+  guard.type = PyRef::borrow((PyObject*)type);
+  guard.mro = PyRef::borrow(type->tp_mro);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
-    if (can_change(base)) fact.namespaces.push_back(namespace_of(base));
+    if (can_change(base)) guard.namespaces.push_back(namespace_of(base));
   }
-  types_.push_back(std::move(fact));
+  types_.push_back(std::move(guard));
   tags_.push_back({type, type_version(type)});
   return &types_.back();
 }
 
-void ClassFacts::name(PyTypeObject* type, PyObject* name) {
-  Type* const fact = this->type(type);
-  if (fact == nullptr || !PyUnicode_CheckExact(name)) return;
+void ClassGuards::name(PyTypeObject* type, PyObject* name) {
+  Type* const guard = this->type(type);
+  if (guard == nullptr || !PyUnicode_CheckExact(name)) return;
   PyRef kept = interned(name);
-  if (fact->names.insert(kept.get()).second) fact->kept_names.push_back(std::move(kept));
+  if (guard->names.insert(kept.get()).second) guard->kept_names.push_back(std::move(kept));
 }
 
-void ClassFacts::elsewhere(PyTypeObject* type, PyObject* name) {
+void ClassGuards::elsewhere(PyTypeObject* type, PyObject* name) {
   PyRef kept = interned(name);
   if (!elsewhere_.insert({(PyObject*)type, kept.get()}).second) return;
   kept_.push_back(PyRef::borrow((PyObject*)type));
   kept_.push_back(std::move(kept));
 }
 
-bool ClassFacts::speaks_of(PyTypeObject* type, PyObject* name) const {
+bool ClassGuards::speaks_of(PyTypeObject* type, PyObject* name) const {
   const auto known = namespace_of_.find((PyObject*)type);
   if (known == namespace_of_.end()) return false;
   const PyRef key = interned(name);
-  return std::any_of(types_.begin(), types_.end(), [&](const Type& fact) {
-    return fact.names.count(key.get()) != 0 &&
-           std::find(fact.namespaces.begin(), fact.namespaces.end(), known->second) != fact.namespaces.end();
+  return std::any_of(types_.begin(), types_.end(), [&](const Type& guard) {
+    return guard.names.count(key.get()) != 0 &&
+           std::find(guard.namespaces.begin(), guard.namespaces.end(), known->second) != guard.namespaces.end();
   });
 }
 
-void ClassFacts::changed(const Changed& tell) const {
-  for (const Type& fact : types_)
-    for (const size_t at : fact.namespaces) {
+void ClassGuards::changed(const Changed& tell) const {
+  for (const Type& guard : types_)
+    for (const size_t at : guard.namespaces) {
       const Namespace& then = namespaces_[at];
       PyObject* const now = type_dict((PyTypeObject*)then.type.get());
       PyObject *name, *value;
@@ -131,64 +131,64 @@ void ClassFacts::changed(const Changed& tell) const {
       while (PyDict_Next(then.contents.get(), &position, &name, &value)) {
         PyObject* other = PyDict_GetItemWithError(now, name);
         if (other == nullptr) PyErr_Clear();
-        if (other != nullptr && other != value && counts(fact, then, name)) tell(then.type.get(), name, value, other);
+        if (other != nullptr && other != value && counts(guard, then, name)) tell(then.type.get(), name, value, other);
       }
     }
 }
 
-void ClassFacts::makes_instances(PyTypeObject* type) {
-  if (Type* const fact = this->type(type)) fact->makes_instances = true;
+void ClassGuards::makes_instances(PyTypeObject* type) {
+  if (Type* const guard = this->type(type)) guard->makes_instances = true;
 }
 
-void ClassFacts::instance(PyObject* object) {
+void ClassGuards::instance(PyObject* object) {
   if (can_change(Py_TYPE(object)))
     instances_.push_back({PyRef::borrow(object), PyRef::borrow((PyObject*)Py_TYPE(object))});
 }
 
-void ClassFacts::dictionary(PyObject* object, PyObject* dict) {
+void ClassGuards::dictionary(PyObject* object, PyObject* dict) {
   PyObject* const* place = _PyObject_GetDictPtr(object);
   if (place != nullptr && *place == dict && can_change(Py_TYPE(object)))
     dictionaries_.push_back({PyRef::borrow(object), place, PyRef::borrow(dict)});
 }
 
-void ClassFacts::function(PyObject* function) {
+void ClassGuards::function(PyObject* function) {
   if (!PyFunction_Check(function) || !known_functions_.insert(function).second) return;
   const auto* f = (PyFunctionObject*)function;
   functions_.push_back({PyRef::borrow(function), PyRef::borrow(f->func_code), PyRef::borrow(f->func_defaults),
                         PyRef::borrow(f->func_kwdefaults)});
 }
 
-void ClassFacts::abstract(PyTypeObject* type) {
-  for (const Abstract& fact : abstracts_)
-    if (fact.type.get() == (PyObject*)type) return;
+void ClassGuards::abstract(PyTypeObject* type) {
+  for (const Abstract& guard : abstracts_)
+    if (guard.type.get() == (PyObject*)type) return;
   if (!token_) token_ = registration_token();
   abstracts_.push_back({PyRef::borrow((PyObject*)type), registered_with((PyObject*)type)});
 }
 
-bool ClassFacts::abstracts_hold(std::string* why) {
+bool ClassGuards::abstracts_hold(std::string* why) {
   if (!token_) return true;
   PyRef now = registration_token();
   if (PyObject_RichCompareBool(now.get(), token_.get(), Py_EQ) == 1) return true;
-  for (const Abstract& fact : abstracts_) {
-    if (PyObject_RichCompareBool(registered_with(fact.type.get()).get(), fact.registered.get(), Py_EQ) == 1) continue;
+  for (const Abstract& guard : abstracts_) {
+    if (PyObject_RichCompareBool(registered_with(guard.type.get()).get(), guard.registered.get(), Py_EQ) == 1) continue;
     PyErr_Clear();
-    if (why != nullptr) *why = std::string("a class was registered with ") + ((PyTypeObject*)fact.type.get())->tp_name;
+    if (why != nullptr) *why = std::string("a class was registered with ") + ((PyTypeObject*)guard.type.get())->tp_name;
     return false;
   }
   token_ = std::move(now);
   return true;
 }
 
-bool ClassFacts::counts(const Type& fact, const Namespace& then, PyObject* key) const {
+bool ClassGuards::counts(const Type& guard, const Namespace& then, PyObject* key) const {
   const PyRef kept = interned(key);  // keys of a class made by type() may not be interned
   PyObject* const name = kept.get();
   if (elsewhere_.count({then.type.get(), name}) != 0) return false;
   if (is_kept_in_class(name)) return false;
-  if (fact.makes_instances || fact.names.count(name) != 0) return true;
+  if (guard.makes_instances || guard.names.count(name) != 0) return true;
   return is_special_name(name) && !is_about_making(name);
 }
 
-bool ClassFacts::same(const Type& fact, const Namespace& then, std::string* why) const {
+bool ClassGuards::same(const Type& guard, const Namespace& then, std::string* why) const {
   PyObject* const now = type_dict((PyTypeObject*)then.type.get());
   const uint64_t version = dict_version(now);
   if (version != 0 && version == then.version) return true;
@@ -198,10 +198,10 @@ bool ClassFacts::same(const Type& fact, const Namespace& then, std::string* why)
     while (PyDict_Next(left, &position, &name, &value)) {
       PyObject* other = PyDict_GetItemWithError(right, name);
       if (other == nullptr) PyErr_Clear();
-      if (other == value || !counts(fact, then, name)) continue;
+      if (other == value || !counts(guard, then, name)) continue;
       if (other != nullptr && same_constant(value, other)) continue;
       if (why != nullptr)
-        *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + ": " + utf8(name) + " changed";
+        *why = std::string("class ") + ((PyTypeObject*)guard.type.get())->tp_name + ": " + utf8(name) + " changed";
       return true;
     }
     return false;
@@ -209,16 +209,16 @@ bool ClassFacts::same(const Type& fact, const Namespace& then, std::string* why)
   return !differs(then.contents.get(), now) && !differs(now, then.contents.get());
 }
 
-bool ClassFacts::same(const Type& fact, std::string* why) const {
-  if (((PyTypeObject*)fact.type.get())->tp_mro != fact.mro.get()) {
-    if (why != nullptr) *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + ": other bases";
+bool ClassGuards::same(const Type& guard, std::string* why) const {
+  if (((PyTypeObject*)guard.type.get())->tp_mro != guard.mro.get()) {
+    if (why != nullptr) *why = std::string("class ") + ((PyTypeObject*)guard.type.get())->tp_name + ": other bases";
     return false;
   }
-  return std::all_of(fact.namespaces.begin(), fact.namespaces.end(),
-                     [&](size_t at) { return same(fact, namespaces_[at], why); });
+  return std::all_of(guard.namespaces.begin(), guard.namespaces.end(),
+                     [&](size_t at) { return same(guard, namespaces_[at], why); });
 }
 
-bool ClassFacts::types_hold(std::string* why) {
+bool ClassGuards::types_hold(std::string* why) {
   for (size_t i = 0; i < tags_.size(); ++i) {
     TypeTag& tag = tags_[i];
     if (tag.type->tp_version_tag == tag.version && tag.version != 0) continue;  // a changed class loses its tag
@@ -229,36 +229,36 @@ bool ClassFacts::types_hold(std::string* why) {
   return true;
 }
 
-bool ClassFacts::objects_hold(std::string* why) {
+bool ClassGuards::objects_hold(std::string* why) {
   if (held_count_ != instances_.size() + dictionaries_.size()) hold_objects();
   if (std::all_of(held_.begin(), held_.end(), [](const HeldObject& held) { return held.unchanged(); })) return true;
-  for (const Instance& fact : instances_) {
-    if ((PyObject*)Py_TYPE(fact.object.get()) == fact.type.get()) continue;
+  for (const Instance& guard : instances_) {
+    if ((PyObject*)Py_TYPE(guard.object.get()) == guard.type.get()) continue;
     if (why != nullptr)
-      *why = std::string("an object of class ") + ((PyTypeObject*)fact.type.get())->tp_name + " is one of class " +
-             Py_TYPE(fact.object.get())->tp_name;
+      *why = std::string("an object of class ") + ((PyTypeObject*)guard.type.get())->tp_name + " is one of class " +
+             Py_TYPE(guard.object.get())->tp_name;
     return false;
   }
-  for (const Dictionary& fact : dictionaries_) {
-    if (*fact.place == fact.dict.get()) continue;
+  for (const Dictionary& guard : dictionaries_) {
+    if (*guard.place == guard.dict.get()) continue;
     if (why != nullptr)
-      *why = std::string("the __dict__ of a ") + Py_TYPE(fact.object.get())->tp_name + " was replaced";
+      *why = std::string("the __dict__ of a ") + Py_TYPE(guard.object.get())->tp_name + " was replaced";
     return false;
   }
   return true;
 }
 
-void ClassFacts::hold_objects() {
+void ClassGuards::hold_objects() {
   static PyObject* const no_dictionary = nullptr;
   std::unordered_map<PyObject*, HeldObject> held;
-  for (const Instance& fact : instances_)
-    held.emplace(fact.object.get(),
-                 HeldObject{fact.object.get(), (PyTypeObject*)fact.type.get(), &no_dictionary, nullptr});
-  for (const Dictionary& fact : dictionaries_) {
-    PyObject* const object = fact.object.get();
+  for (const Instance& guard : instances_)
+    held.emplace(guard.object.get(),
+                 HeldObject{guard.object.get(), (PyTypeObject*)guard.type.get(), &no_dictionary, nullptr});
+  for (const Dictionary& guard : dictionaries_) {
+    PyObject* const object = guard.object.get();
     HeldObject& with = held.emplace(object, HeldObject{object, Py_TYPE(object), nullptr, nullptr}).first->second;
-    with.place = fact.place;
-    with.dict = fact.dict.get();
+    with.place = guard.place;
+    with.dict = guard.dict.get();
   }
   held_.clear();
   for (const auto& [_, each] : held) held_.push_back(each);
@@ -266,12 +266,12 @@ void ClassFacts::hold_objects() {
   held_count_ = instances_.size() + dictionaries_.size();
 }
 
-bool ClassFacts::holds(std::string* why) {
+bool ClassGuards::holds(std::string* why) {
   if (!types_hold(why) || !abstracts_hold(why) || !objects_hold(why)) return false;
-  for (const Function& fact : functions_) {
-    const auto* f = as_function(fact.function);
-    if (f->func_code == fact.code.get() && f->func_defaults == fact.defaults.get() &&
-        f->func_kwdefaults == fact.keyword_defaults.get())
+  for (const Function& guard : functions_) {
+    const auto* f = as_function(guard.function);
+    if (f->func_code == guard.code.get() && f->func_defaults == guard.defaults.get() &&
+        f->func_kwdefaults == guard.keyword_defaults.get())
       continue;
     if (why != nullptr) *why = std::string("function ") + utf8(f->func_qualname) + ": its code or defaults changed";
     return false;
@@ -279,49 +279,49 @@ bool ClassFacts::holds(std::string* why) {
   return true;
 }
 
-void ClassFacts::texts(std::vector<std::string>& out) const {
-  for (const Type& fact : types_)
-    out.push_back(std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + " is unchanged");
-  for (const Function& fact : functions_)
-    out.push_back(std::string("function ") + utf8(as_function(fact.function)->func_qualname) + " is unchanged");
+void ClassGuards::texts(std::vector<std::string>& out) const {
+  for (const Type& guard : types_)
+    out.push_back(std::string("class ") + ((PyTypeObject*)guard.type.get())->tp_name + " is unchanged");
+  for (const Function& guard : functions_)
+    out.push_back(std::string("function ") + utf8(as_function(guard.function)->func_qualname) + " is unchanged");
 }
 
-void ClassFacts::filter(const std::vector<bool>& types, const std::vector<bool>& functions) {
+void ClassGuards::filter(const std::vector<bool>& types, const std::vector<bool>& functions) {
   std::unordered_set<PyObject*> dropped;
   for (size_t i = 0; i < types_.size(); ++i)
     if (!types[i]) dropped.insert(types_[i].type.get());
-  std::erase_if(instances_, [&](const Instance& fact) { return dropped.count(fact.type.get()) != 0; });
+  std::erase_if(instances_, [&](const Instance& guard) { return dropped.count(guard.type.get()) != 0; });
   std::erase_if(tags_, [&](const TypeTag& tag) { return dropped.count((PyObject*)tag.type) != 0; });
   held_count_ = 0;
-  std::erase_if(types_, [&](const Type& fact) { return dropped.count(fact.type.get()) != 0; });
+  std::erase_if(types_, [&](const Type& guard) { return dropped.count(guard.type.get()) != 0; });
   size_t next = 0;
   std::erase_if(functions_, [&](const Function&) { return !functions[next++]; });
   type_of_.clear();  // no guard is added afterwards
   known_functions_.clear();
 }
 
-int ClassFacts::visit(visitproc visit, void* arg) const {
-  for (const Type& fact : types_) {
-    Py_VISIT(fact.type.get());
-    Py_VISIT(fact.mro.get());
+int ClassGuards::visit(visitproc visit, void* arg) const {
+  for (const Type& guard : types_) {
+    Py_VISIT(guard.type.get());
+    Py_VISIT(guard.mro.get());
   }
-  for (const Instance& fact : instances_) {
-    Py_VISIT(fact.object.get());
-    Py_VISIT(fact.type.get());
+  for (const Instance& guard : instances_) {
+    Py_VISIT(guard.object.get());
+    Py_VISIT(guard.type.get());
   }
-  for (const Dictionary& fact : dictionaries_) {
-    Py_VISIT(fact.object.get());
-    Py_VISIT(fact.dict.get());
+  for (const Dictionary& guard : dictionaries_) {
+    Py_VISIT(guard.object.get());
+    Py_VISIT(guard.dict.get());
   }
-  for (const Function& fact : functions_) {
-    Py_VISIT(fact.function.get());
-    Py_VISIT(fact.code.get());
-    Py_VISIT(fact.defaults.get());
-    Py_VISIT(fact.keyword_defaults.get());
+  for (const Function& guard : functions_) {
+    Py_VISIT(guard.function.get());
+    Py_VISIT(guard.code.get());
+    Py_VISIT(guard.defaults.get());
+    Py_VISIT(guard.keyword_defaults.get());
   }
-  for (const Abstract& fact : abstracts_) {
-    Py_VISIT(fact.type.get());
-    Py_VISIT(fact.registered.get());
+  for (const Abstract& guard : abstracts_) {
+    Py_VISIT(guard.type.get());
+    Py_VISIT(guard.registered.get());
   }
   for (const Namespace& held : namespaces_) {
     Py_VISIT(held.type.get());

@@ -18,7 +18,7 @@
 
 namespace cresset::frontend {
 
-class ClassFacts {
+class ClassGuards {
  public:
   struct Type {
     PyRef type, mro;
@@ -86,14 +86,14 @@ class ClassFacts {
       return reinterpret_cast<size_t>(n.type) * 31 ^ reinterpret_cast<size_t>(n.name);
     }
   };
-  bool counts(const Type& fact, const Namespace& then, PyObject* name) const;
+  bool counts(const Type& guard, const Namespace& then, PyObject* name) const;
   size_t namespace_of(PyTypeObject* type);
   bool types_hold(std::string* why);
   bool abstracts_hold(std::string* why);
   bool objects_hold(std::string* why);
   void hold_objects();
-  bool same(const Type& fact, std::string* why) const;
-  bool same(const Type& fact, const Namespace& then, std::string* why) const;
+  bool same(const Type& guard, std::string* why) const;
+  bool same(const Type& guard, const Namespace& then, std::string* why) const;
 
   struct TypeTag {
     PyTypeObject* type;

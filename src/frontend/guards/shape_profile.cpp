@@ -140,12 +140,12 @@ void ShapeProfile::note_outcome(sym::ShapeEnv& env) {
   for (const sym::Symbol& s : env.symbols()) {
     if (s.hint && (s.policy == sym::Policy::Dynamic || s.policy == sym::Policy::Suggested) &&
         env.pool().is_const(env.simplify(env.pool().var(s.var))))
-      profile_.note_pinned(s.source);
+      profile_.note_specialized(s.source);
   }
 }
 
 void ShapeProfile::note_floats(const ArgSpec& args) {
-  if (args.kind == ArgSpec::Kind::Float && args.object) profile_.note_pinned(args.path);
+  if (args.kind == ArgSpec::Kind::Float && args.object) profile_.note_specialized(args.path);
   for (const ArgSpec& child : args.children) note_floats(child);
 }
 

@@ -1,4 +1,5 @@
-// Tuples with varying numbers: the same substitute replaces all occurrences in the inputs of a segment.
+// Objects in several places of the inputs. For tuples with varying numbers, the same substitute replaces all
+// occurrences.
 #include <algorithm>
 
 #include "frontend/guards/arg_spec.h"
@@ -35,6 +36,14 @@ bool SpecBuilder::is_same_tuple(ArgSpec& spec, PyObject* object) {
   spec.kind = ArgSpec::Kind::Same;
   spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
   spec.position = found->second;
+  return true;
+}
+
+// Whether the container was met before. If so, the spec says that it is the same object.
+bool SpecBuilder::is_repeated(ArgSpec& spec, PyObject* object) {
+  if (containers_.emplace(object, containers_.size()).second) return false;
+  spec.kind = ArgSpec::Kind::Same;
+  spec.position = containers_.at(object);
   return true;
 }
 

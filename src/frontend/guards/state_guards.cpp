@@ -75,29 +75,29 @@ bool same_items(PyObject* tuple, PyObject* list) {
 
 // ---- Inputs
 
-PyObject* StateFacts::Source::len() {
+PyObject* StateGuards::Source::len() {
   static PyObject* const function = module_attribute("builtins", "len");
   return function;
 }
 
-PyObject* StateFacts::Source::length() const {
+PyObject* StateGuards::Source::length() const {
   length_ = checked(PyLong_FromSsize_t(PyObject_Size(container.get())));
   return length_.get();
 }
 
-bool StateFacts::is_one_of_inputs(PyObject* container, PyObject* key) const {
+bool StateGuards::is_one_of_inputs(PyObject* container, PyObject* key) const {
   return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) {
     return input.source.container.get() == container && (key == nullptr || same_constant(input.source.key.get(), key));
   });
 }
 
-void StateFacts::add_input(Source source, ArgSpec spec) {
+void StateGuards::add_input(Source source, ArgSpec spec) {
   PyTypeObject* const type = Py_TYPE(source.held());
   if (PyType_Check(source.container.get())) classes_.elsewhere((PyTypeObject*)source.container.get(), source.key.get());
   inputs_.push_back({std::move(source), std::move(spec), type});
 }
 
-bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
+bool StateGuards::gather(CallLeaves& leaves, std::string* why) const {
   for (const Input& input : inputs_) {
     const PyRef now = PyRef::borrow(input.source.held());
     if (!now || Py_TYPE(now.get()) != input.type)
@@ -116,7 +116,7 @@ bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
   return false;
 }
 
-bool StateFacts::lacks_absent(const CallLeaves& leaves, std::string* why) const {
+bool StateGuards::lacks_absent(const CallLeaves& leaves, std::string* why) const {
   for (const auto& [position, name] : absent_) {
     PyObject* const dict = instance_dict(python_tensor(leaves.tensors[position]).get());
     if (dict == nullptr || PyDict_GetItem(dict, name.get()) == nullptr) continue;
@@ -162,13 +162,13 @@ static bool holds_address(PyObject* container, PyObject* object) {
   return has != 0;
 }
 
-static bool holds_in_some_way(PyObject* container, PyObject* object, StateFacts::HeldBy by) {
+static bool holds_in_some_way(PyObject* container, PyObject* object, StateGuards::HeldBy by) {
   switch (by) {
-    case StateFacts::HeldBy::Identity:
+    case StateGuards::HeldBy::Identity:
       return holds_object(container, object);
-    case StateFacts::HeldBy::Reference:
+    case StateGuards::HeldBy::Reference:
       return holds_reference(container, object);
-    case StateFacts::HeldBy::Address:
+    case StateGuards::HeldBy::Address:
       return holds_address(container, object);
   }
   return true;
@@ -185,7 +185,7 @@ static std::vector<uint32_t> first_places(const CallLeaves& leaves) {
   return out;
 }
 
-bool StateFacts::strangers_fit(const CallLeaves& leaves) const {
+bool StateGuards::strangers_fit(const CallLeaves& leaves) const {
   if (!places_.empty() && first_places(leaves) != places_) return false;
   return std::none_of(strangers_.begin(), strangers_.end(), [&](const Stranger& s) {
     if (!s.is_tensor && s.position >= leaves.containers.size()) return false;
@@ -195,7 +195,7 @@ bool StateFacts::strangers_fit(const CallLeaves& leaves) const {
   });
 }
 
-void StateFacts::stranger(PyObject* object, PyObject* container, HeldBy by) {
+void StateGuards::stranger(PyObject* object, PyObject* container, HeldBy by) {
   const auto leaf = leaf_of_.find(object);
   const auto one = container_of_.find(object);
   const bool is_leaf = leaf != leaf_of_.end();
@@ -204,7 +204,7 @@ void StateFacts::stranger(PyObject* object, PyObject* container, HeldBy by) {
 }
 
 // Aliasing must be the same, because a write to an argument would be visible in state.
-bool StateFacts::containers_fit(const CallLeaves& leaves) const {
+bool StateGuards::containers_fit(const CallLeaves& leaves) const {
   for (size_t i = 0; i < leaves.containers.size(); ++i) {
     PyObject* const tied = i < tied_containers_.size() ? tied_containers_[i].get() : nullptr;
     PyObject* const given = leaves.containers[i];
@@ -213,11 +213,11 @@ bool StateFacts::containers_fit(const CallLeaves& leaves) const {
   return true;
 }
 
-void StateFacts::pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t& next) {
-  for (Input& input : inputs_) frontend::pin_floats(input.spec, leaves, pinned, next);
+void StateGuards::specialize_floats(const CallLeaves& leaves, uint64_t specialized, size_t& next) {
+  for (Input& input : inputs_) frontend::specialize_floats(input.spec, leaves, specialized, next);
 }
 
-void StateFacts::end_capture() {
+void StateGuards::end_capture() {
   for (Input& input : inputs_) input.given = {};
   leaf_of_.clear();
   first_places_.clear();
@@ -230,35 +230,35 @@ void StateFacts::end_capture() {
       return;
     identities_.insert(object);
   };
-  for (const Dict& fact : dicts_)
-    for (const auto& [_, value] : fact.items) add(value);
-  for (const List& fact : lists_)
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fact.contents.get()); ++i)
-      add(PyRef::borrow(PyTuple_GET_ITEM(fact.contents.get(), i)));
-  for (const Cell& fact : cells_) add(fact.value);
-  for (const Member& fact : members_) add(fact.value);
+  for (const Dict& guard : dicts_)
+    for (const auto& [_, value] : guard.items) add(value);
+  for (const List& guard : lists_)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(guard.contents.get()); ++i)
+      add(PyRef::borrow(PyTuple_GET_ITEM(guard.contents.get(), i)));
+  for (const Cell& guard : cells_) add(guard.value);
+  for (const Member& guard : members_) add(guard.value);
 }
 
-void StateFacts::absent(PyObject* tensor, PyObject* name) {
+void StateGuards::absent(PyObject* tensor, PyObject* name) {
   const auto leaf = leaf_of_.find(tensor);
   if (leaf == leaf_of_.end()) return;
   const auto same = [&](const auto& known) { return known.first == leaf->second && known.second.get() == name; };
   if (std::none_of(absent_.begin(), absent_.end(), same)) absent_.emplace_back(leaf->second, PyRef::borrow(name));
 }
 
-void StateFacts::know(const CallLeaves& leaves) {
+void StateGuards::know(const CallLeaves& leaves) {
   first_places_ = first_places(leaves);
   for (size_t i = 0; i < leaves.tensors.size(); ++i)
     leaf_of_.emplace(python_tensor(leaves.tensors[i]).get(), i);  // kept alive by the leaves
   for (size_t i = 0; i < leaves.containers.size(); ++i) container_of_.emplace(leaves.containers[i], i);
 }
 
-bool StateFacts::is_tied(PyObject* tensor) const {
+bool StateGuards::is_tied(PyObject* tensor) const {
   return std::any_of(tied_leaves_.begin(), tied_leaves_.end(),
                      [&](const auto& tied) { return tied.second.get() == tensor; });
 }
 
-void StateFacts::tie_object(PyObject* value) {
+void StateGuards::tie_object(PyObject* value) {
   for (Py_ssize_t i = 0; PyTuple_CheckExact(value) && i < PyTuple_GET_SIZE(value); ++i) tie(PyTuple_GET_ITEM(value, i));
   const auto leaf = leaf_of_.find(value);
   const auto is_known = [&](const auto& known) { return known.first == leaf->second; };
@@ -271,7 +271,7 @@ void StateFacts::tie_object(PyObject* value) {
 }
 
 // If an argument's part lies in the place, its symbol is already there.
-void StateFacts::place(const std::vector<PyRef>& held, Symbols& symbols) {
+void StateGuards::place(const std::vector<PyRef>& held, Symbols& symbols) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     PyRef given = with_symbols(inputs_[i].spec, held[i].get(), symbols);
     if (inputs_[i].source.is_length()) {
@@ -292,7 +292,7 @@ bool varied(PyObject* then, PyObject* now) {
   if (then == now || Py_TYPE(then) != Py_TYPE(now)) return is_plain_tensor(then) && is_plain_tensor(now) && then != now;
   if (is_plain_tensor(now)) return true;
   if (PyLong_CheckExact(now) || PyFloat_CheckExact(now)) return !same_constant(then, now);
-  if (is_callable_by_parts(now)) return same_form(take_apart(then), take_apart(now));
+  if (is_callable_by_parts(now)) return same_form(decompose(then), decompose(now));
   if (!PyTuple_Check(now)) return is_structure(now) || can_be_opaque(now);
   if (!is_structure(now) || PyTuple_GET_SIZE(then) != PyTuple_GET_SIZE(now)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(now); ++i)
@@ -323,7 +323,7 @@ static bool is_plain_key(PyObject* key) {
   return std::all_of(items, items + PyTuple_GET_SIZE(key), is_plain_key);
 }
 
-bool StateFacts::collect_varied(const Stays& stays, const Varied& tell) const {
+bool StateGuards::collect_varied(const Stays& stays, const Varied& tell) const {
   struct Candidate {
     Source source;
     PyRef then, now;
@@ -341,20 +341,20 @@ bool StateFacts::collect_varied(const Stays& stays, const Varied& tell) const {
     if (is_structure(now) && stays(source, then, now)) return;
     candidates.push_back({std::move(source), PyRef::borrow(then), PyRef::borrow(now)});
   };
-  for (const Dict& fact : dicts_)
-    for (const auto& [key, value] : fact.items)
-      if (is_plain_key(key.get())) look({{fact.dict, key}}, value.get());
-  for (const List& fact : lists_) {
-    if (!PyList_Check(fact.list.get()) && !is_deque(fact.list.get())) continue;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fact.contents.get()); ++i)
-      look({{fact.list, checked(PyLong_FromSsize_t(i))}}, PyTuple_GET_ITEM(fact.contents.get(), i));
+  for (const Dict& guard : dicts_)
+    for (const auto& [key, value] : guard.items)
+      if (is_plain_key(key.get())) look({{guard.dict, key}}, value.get());
+  for (const List& guard : lists_) {
+    if (!PyList_Check(guard.list.get()) && !is_deque(guard.list.get())) continue;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(guard.contents.get()); ++i)
+      look({{guard.list, checked(PyLong_FromSsize_t(i))}}, PyTuple_GET_ITEM(guard.contents.get(), i));
   }
-  for (const Length& fact : lengths_)
-    look({{fact.container, PyRef::borrow(Source::len())}}, checked(PyLong_FromSsize_t(fact.count)).get());
-  for (const Cell& fact : cells_) look({{fact.cell, {}}}, fact.value.get());
-  for (const Member& fact : members_)
-    if (is_place(fact.descriptor.get()) || is_thread_local(fact.owner.get()))
-      look({{fact.owner, fact.descriptor}}, fact.value.get());
+  for (const Length& guard : lengths_)
+    look({{guard.container, PyRef::borrow(Source::len())}}, checked(PyLong_FromSsize_t(guard.count)).get());
+  for (const Cell& guard : cells_) look({{guard.cell, {}}}, guard.value.get());
+  for (const Member& guard : members_)
+    if (is_place(guard.descriptor.get()) || is_thread_local(guard.owner.get()))
+      look({{guard.owner, guard.descriptor}}, guard.value.get());
   classes_.changed([&](PyObject* type, PyObject* name, PyObject* then, PyObject*) {
     look({{PyRef::borrow(type), PyRef::borrow(name)}}, then);
   });
@@ -373,48 +373,49 @@ static bool has_int_keys(PyObject* dict) {
   return true;
 }
 
-void StateFacts::each_grown(const std::function<void(PyObject*, bool)>& tell) const {
-  for (const List& fact : lists_) {
-    if (!PyList_CheckExact(fact.list.get()) && !is_deque(fact.list.get())) continue;
-    const PyRef now = items_of(fact.list.get());
-    const Py_ssize_t count = PyTuple_GET_SIZE(fact.contents.get());
+void StateGuards::each_growing(const std::function<void(PyObject*, bool)>& tell) const {
+  for (const List& guard : lists_) {
+    if (!PyList_CheckExact(guard.list.get()) && !is_deque(guard.list.get())) continue;
+    const PyRef now = items_of(guard.list.get());
+    const Py_ssize_t count = PyTuple_GET_SIZE(guard.contents.get());
     bool same = PyTuple_GET_SIZE(now.get()) == count;
     for (Py_ssize_t i = 0; same && i < count; ++i)
-      same = same_constant(PyTuple_GET_ITEM(fact.contents.get(), i), PyTuple_GET_ITEM(now.get(), i));
-    if (!same) tell(fact.list.get(), PyTuple_GET_SIZE(now.get()) != count);
+      same = same_constant(PyTuple_GET_ITEM(guard.contents.get(), i), PyTuple_GET_ITEM(now.get(), i));
+    if (!same) tell(guard.list.get(), PyTuple_GET_SIZE(now.get()) != count);
   }
-  for (const Dict& fact : dicts_)  // its length is read, and it gets a new number key at each call
-    if (fact.whole && has_int_keys(fact.dict.get()) &&
-        PyDict_GET_SIZE(fact.dict.get()) != static_cast<Py_ssize_t>(fact.items.size()))
-      tell(fact.dict.get(), true);
+  for (const Dict& guard : dicts_)  // its length is read, and it gets a new number key at each call
+    if (guard.whole && has_int_keys(guard.dict.get()) &&
+        PyDict_GET_SIZE(guard.dict.get()) != static_cast<Py_ssize_t>(guard.items.size()))
+      tell(guard.dict.get(), true);
 }
 
 // ---- Guards
 
-bool StateFacts::dict_item(uint32_t& place, PyObject* dict, PyObject* key, PyObject* value) {
+bool StateGuards::dict_item(uint32_t& place, PyObject* dict, PyObject* key, PyObject* value) {
   if (is_input(dict, key)) return false;
-  Dict& fact = this->dict(place, dict);
-  if (fact.whole) return false;
-  if (fact.items.size() == fact.items.capacity()) fact.items.reserve(fact.items.empty() ? 4 : 4 * fact.items.size());
-  fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
+  Dict& guard = this->dict(place, dict);
+  if (guard.whole) return false;
+  if (guard.items.size() == guard.items.capacity())
+    guard.items.reserve(guard.items.empty() ? 4 : 4 * guard.items.size());
+  guard.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
   tie(value);
   return true;
 }
 
-void StateFacts::whole_dict(uint32_t& place, PyObject* dict, PyObject* contents) {
-  Dict& fact = this->dict(place, dict);
-  if (std::exchange(fact.whole, true)) return;
-  fact.items.clear();
+void StateGuards::whole_dict(uint32_t& place, PyObject* dict, PyObject* contents) {
+  Dict& guard = this->dict(place, dict);
+  if (std::exchange(guard.whole, true)) return;
+  guard.items.clear();
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(contents, &position, &key, &value))
-    fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(is_input(dict, key) ? any_input() : value));
-  for (const auto& [_, value_now] : fact.items) tie(value_now.get());
+    guard.items.emplace_back(PyRef::borrow(key), PyRef::borrow(is_input(dict, key) ? any_input() : value));
+  for (const auto& [_, value_now] : guard.items) tie(value_now.get());
 }
 
-void StateFacts::whole_list(PyObject* list, PyObject* contents) {
-  for (const List& fact : lists_)
-    if (fact.list.get() == list) return;
+void StateGuards::whole_list(PyObject* list, PyObject* contents) {
+  for (const List& guard : lists_)
+    if (guard.list.get() == list) return;
   const PyRef items = checked(PySequence_List(items_of(contents).get()));
   const bool is_of_keys = PyDict_Check(list);  // the keys of an OrderedDict in order: separate guards cover the values
   for (const Input& input : inputs_)
@@ -426,50 +427,50 @@ void StateFacts::whole_list(PyObject* list, PyObject* contents) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) tie(PyList_GET_ITEM(items.get(), i));
 }
 
-void StateFacts::whole_set(PyObject* set, PyObject* contents) {
-  for (const Set& fact : sets_)
-    if (fact.set.get() == set) return;
+void StateGuards::whole_set(PyObject* set, PyObject* contents) {
+  for (const Set& guard : sets_)
+    if (guard.set.get() == set) return;
   sets_.push_back(
       {PyRef::borrow(set), checked(PyFrozenSet_New(contents)), kinds_of_numbers(contents), holds_such_items(contents)});
 }
 
-void StateFacts::length(PyObject* container, Py_ssize_t count) {
-  for (const Length& fact : lengths_)
-    if (fact.container.get() == container) return;
+void StateGuards::length(PyObject* container, Py_ssize_t count) {
+  for (const Length& guard : lengths_)
+    if (guard.container.get() == container) return;
   lengths_.push_back({PyRef::borrow(container), count});
 }
 
-const StateFacts::Input* StateFacts::length_input(PyObject* container) const {
+const StateGuards::Input* StateGuards::length_input(PyObject* container) const {
   const auto is_it = [&](const Input& i) { return i.source.container.get() == container && i.source.is_length(); };
   const auto found = std::find_if(inputs_.begin(), inputs_.end(), is_it);
   return found != inputs_.end() ? &*found : nullptr;
 }
 
-void StateFacts::cell(PyObject* cell, PyObject* value) {
-  for (const Cell& fact : cells_)
-    if (fact.cell.get() == cell) return;
+void StateGuards::cell(PyObject* cell, PyObject* value) {
+  for (const Cell& guard : cells_)
+    if (guard.cell.get() == cell) return;
   if (is_input(cell, nullptr)) return;
   cells_.push_back({PyRef::borrow(cell), PyRef::borrow(value)});
   tie(cells_.back().value.get());
 }
 
-void StateFacts::member(PyObject* owner, PyObject* descriptor, PyObject* value) {
-  for (const Member& fact : members_)
-    if (fact.owner.get() == owner && fact.descriptor.get() == descriptor) return;
+void StateGuards::member(PyObject* owner, PyObject* descriptor, PyObject* value) {
+  for (const Member& guard : members_)
+    if (guard.owner.get() == owner && guard.descriptor.get() == descriptor) return;
   if (is_input(owner, descriptor)) return;
   members_.push_back(
       {PyRef::borrow(owner), PyRef::borrow(descriptor), PyRef::borrow(value), slot_of(owner, descriptor)});
   tie(members_.back().value.get());
 }
 
-std::string StateFacts::name_of(PyObject* object) const {
+std::string StateGuards::name_of(PyObject* object) const {
   if (const auto known = names_.find(object); known != names_.end()) return known->second;
   PyObject* module = PyDict_CheckExact(object) ? PyDict_GetItemString(object, "__name__") : nullptr;
   if (module != nullptr && PyUnicode_Check(module)) return std::string("globals of ") + utf8(module);
   return std::string("a ") + Py_TYPE(object)->tp_name;
 }
 
-bool StateFacts::miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const {
+bool StateGuards::miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const {
   if (why == nullptr) return false;
   *why = name_of(owner);
   if (key != nullptr) *why += "[" + value_text(key) + "]";
@@ -477,31 +478,31 @@ bool StateFacts::miss(std::string* why, PyObject* owner, PyObject* key, PyObject
   return false;
 }
 
-bool StateFacts::dict_same(const Dict& fact, std::string* why) const {
-  if (!fact.whole) {
-    for (const auto& [key, value] : fact.items) {
-      PyObject* got = value_under(fact.dict.get(), key.get());
-      if (!same_or_absent(value.get(), got)) return miss(why, fact.dict.get(), key.get(), value.get(), got);
+bool StateGuards::dict_same(const Dict& guard, std::string* why) const {
+  if (!guard.whole) {
+    for (const auto& [key, value] : guard.items) {
+      PyObject* got = value_under(guard.dict.get(), key.get());
+      if (!same_or_absent(value.get(), got)) return miss(why, guard.dict.get(), key.get(), value.get(), got);
     }
     return true;
   }
-  if (PyDict_GET_SIZE(fact.dict.get()) != static_cast<Py_ssize_t>(fact.items.size())) {
-    if (why != nullptr) *why = name_of(fact.dict.get()) + ": expected another number of keys";
+  if (PyDict_GET_SIZE(guard.dict.get()) != static_cast<Py_ssize_t>(guard.items.size())) {
+    if (why != nullptr) *why = name_of(guard.dict.get()) + ": expected another number of keys";
     return false;
   }
   PyObject *key, *value;
   Py_ssize_t position = 0;
-  for (size_t i = 0; PyDict_Next(fact.dict.get(), &position, &key, &value); ++i) {
-    if (!same_constant(fact.items[i].first.get(), key) || !same_constant(fact.items[i].second.get(), value))
-      return miss(why, fact.dict.get(), key, fact.items[i].second.get(), value);
+  for (size_t i = 0; PyDict_Next(guard.dict.get(), &position, &key, &value); ++i) {
+    if (!same_constant(guard.items[i].first.get(), key) || !same_constant(guard.items[i].second.get(), value))
+      return miss(why, guard.dict.get(), key, guard.items[i].second.get(), value);
   }
   return true;
 }
 
-bool StateFacts::dicts_hold(std::string* why) {
+bool StateGuards::dicts_hold(std::string* why) {
   if (watch_.size() != dicts_.size()) {
     std::vector<PyObject*> dicts;
-    for (const Dict& fact : dicts_) dicts.push_back(fact.dict.get());
+    for (const Dict& guard : dicts_) dicts.push_back(guard.dict.get());
     watch_ = DictWatch(dicts);
   }
   if (watch_.unchanged()) return true;
@@ -511,81 +512,81 @@ bool StateFacts::dicts_hold(std::string* why) {
   return hold;
 }
 
-bool StateFacts::holds(std::string* why) {
+bool StateGuards::holds(std::string* why) {
   if (!classes_.holds(why) || !dicts_hold(why)) return false;
-  for (const Cell& fact : cells_) {
-    PyObject* got = PyCell_GET(fact.cell.get());
-    if (!same_or_absent(fact.value.get(), got)) return miss(why, fact.cell.get(), nullptr, fact.value.get(), got);
+  for (const Cell& guard : cells_) {
+    PyObject* got = PyCell_GET(guard.cell.get());
+    if (!same_or_absent(guard.value.get(), got)) return miss(why, guard.cell.get(), nullptr, guard.value.get(), got);
   }
-  for (const List& fact : lists_) {
-    if (same_items(fact.contents.get(), fact.list.get())) continue;
-    if (why != nullptr) *why = name_of(fact.list.get()) + ": its items changed";
+  for (const List& guard : lists_) {
+    if (same_items(guard.contents.get(), guard.list.get())) continue;
+    if (why != nullptr) *why = name_of(guard.list.get()) + ": its items changed";
     return false;
   }
-  for (const Set& fact : sets_) {
-    const int same = fact.asks_program ? same_items_asking_nobody(fact.set.get(), fact.contents.get())
-                                       : PyObject_RichCompareBool(fact.set.get(), fact.contents.get(), Py_EQ);
-    if (same == 1 && (fact.kinds == 0 || kinds_of_numbers(fact.set.get()) == fact.kinds)) continue;
+  for (const Set& guard : sets_) {
+    const int same = guard.asks_program ? same_items_asking_nobody(guard.set.get(), guard.contents.get())
+                                        : PyObject_RichCompareBool(guard.set.get(), guard.contents.get(), Py_EQ);
+    if (same == 1 && (guard.kinds == 0 || kinds_of_numbers(guard.set.get()) == guard.kinds)) continue;
     PyErr_Clear();
-    if (why != nullptr) *why = name_of(fact.set.get()) + ": its items changed";
+    if (why != nullptr) *why = name_of(guard.set.get()) + ": its items changed";
     return false;
   }
-  for (const Length& fact : lengths_) {
-    if (PyObject_Size(fact.container.get()) == fact.count) continue;
-    if (why != nullptr) *why = name_of(fact.container.get()) + ": expected " + std::to_string(fact.count) + " items";
+  for (const Length& guard : lengths_) {
+    if (PyObject_Size(guard.container.get()) == guard.count) continue;
+    if (why != nullptr) *why = name_of(guard.container.get()) + ": expected " + std::to_string(guard.count) + " items";
     return false;
   }
-  for (const Member& fact : members_) {
-    if (fact.place != nullptr && *fact.place == fact.value.get()) continue;
-    const PyRef got = member_of(fact.owner.get(), fact.descriptor.get());
-    if (!same_or_absent(fact.value.get(), got.get()))
-      return miss(why, fact.owner.get(), nullptr, fact.value.get(), got.get());
+  for (const Member& guard : members_) {
+    if (guard.place != nullptr && *guard.place == guard.value.get()) continue;
+    const PyRef got = member_of(guard.owner.get(), guard.descriptor.get());
+    if (!same_or_absent(guard.value.get(), got.get()))
+      return miss(why, guard.owner.get(), nullptr, guard.value.get(), got.get());
   }
   return true;
 }
 
-size_t StateFacts::size() const {
+size_t StateGuards::size() const {
   size_t count = lists_.size() + sets_.size() + lengths_.size() + cells_.size() + classes_.size() + members_.size();
-  for (const Dict& fact : dicts_) count += fact.items.size();
+  for (const Dict& guard : dicts_) count += guard.items.size();
   return count;
 }
 
-std::vector<std::string> StateFacts::texts() const {
+std::vector<std::string> StateGuards::texts() const {
   std::vector<std::string> out;
-  for (const Dict& fact : dicts_)
-    for (const auto& [key, value] : fact.items)
-      out.push_back(name_of(fact.dict.get()) + "[" + value_text(key.get()) + "] is " +
+  for (const Dict& guard : dicts_)
+    for (const auto& [key, value] : guard.items)
+      out.push_back(name_of(guard.dict.get()) + "[" + value_text(key.get()) + "] is " +
                     (value && !is_constant_value(value.get()) ? std::string("the same ") + Py_TYPE(value.get())->tp_name
                                                               : value_text(value.get())));
-  for (const Cell& fact : cells_) out.push_back(name_of(fact.cell.get()) + " is " + value_text(fact.value.get()));
-  for (const List& fact : lists_) out.push_back(name_of(fact.list.get()) + " has the same items");
-  for (const Set& fact : sets_) out.push_back(name_of(fact.set.get()) + " has the same items");
-  for (const Length& fact : lengths_)
-    out.push_back(name_of(fact.container.get()) + " has " + std::to_string(fact.count) + " items");
+  for (const Cell& guard : cells_) out.push_back(name_of(guard.cell.get()) + " is " + value_text(guard.value.get()));
+  for (const List& guard : lists_) out.push_back(name_of(guard.list.get()) + " has the same items");
+  for (const Set& guard : sets_) out.push_back(name_of(guard.set.get()) + " has the same items");
+  for (const Length& guard : lengths_)
+    out.push_back(name_of(guard.container.get()) + " has " + std::to_string(guard.count) + " items");
   classes_.texts(out);
   return out;
 }
 
-int StateFacts::visit(visitproc visit, void* arg) const {
-  for (const Dict& fact : dicts_) {
-    Py_VISIT(fact.dict.get());
-    for (const auto& [key, value] : fact.items) {
+int StateGuards::visit(visitproc visit, void* arg) const {
+  for (const Dict& guard : dicts_) {
+    Py_VISIT(guard.dict.get());
+    for (const auto& [key, value] : guard.items) {
       Py_VISIT(key.get());
       Py_VISIT(value.get());
     }
   }
-  for (const List& fact : lists_) {
-    Py_VISIT(fact.list.get());
-    Py_VISIT(fact.contents.get());
+  for (const List& guard : lists_) {
+    Py_VISIT(guard.list.get());
+    Py_VISIT(guard.contents.get());
   }
-  for (const Set& fact : sets_) {
-    Py_VISIT(fact.set.get());
-    Py_VISIT(fact.contents.get());
+  for (const Set& guard : sets_) {
+    Py_VISIT(guard.set.get());
+    Py_VISIT(guard.contents.get());
   }
-  for (const Length& fact : lengths_) Py_VISIT(fact.container.get());
-  for (const Cell& fact : cells_) {
-    Py_VISIT(fact.cell.get());
-    Py_VISIT(fact.value.get());
+  for (const Length& guard : lengths_) Py_VISIT(guard.container.get());
+  for (const Cell& guard : cells_) {
+    Py_VISIT(guard.cell.get());
+    Py_VISIT(guard.value.get());
   }
   for (const Input& input : inputs_) {
     Py_VISIT(input.source.container.get());
@@ -597,10 +598,10 @@ int StateFacts::visit(visitproc visit, void* arg) const {
   for (const auto& [_, name] : absent_) Py_VISIT(name.get());
   for (const Stranger& stranger : strangers_) Py_VISIT(stranger.container.get());
   for (const PyRef& container : tied_containers_) Py_VISIT(container.get());
-  for (const Member& fact : members_) {
-    Py_VISIT(fact.owner.get());
-    Py_VISIT(fact.descriptor.get());
-    Py_VISIT(fact.value.get());
+  for (const Member& guard : members_) {
+    Py_VISIT(guard.owner.get());
+    Py_VISIT(guard.descriptor.get());
+    Py_VISIT(guard.value.get());
   }
   return classes_.visit(visit, arg);
 }

@@ -22,7 +22,7 @@
 
 namespace cresset::frontend {
 
-class StateFacts {
+class StateGuards {
  public:
   // The place of a tensor, number, container or object with data which may differ at each call.
   struct Source : PlaceOfItem {
@@ -49,7 +49,7 @@ class StateFacts {
   void add_input(Source source, ArgSpec spec);
   const std::vector<Input>& inputs() const { return inputs_; }
   // Guards the values of floats which a decision inspected (bits, from `next` on).
-  void pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t& next);
+  void specialize_floats(const CallLeaves& leaves, uint64_t specialized, size_t& next);
   void end_capture();  // without keeping its data
   // During capture: whether state holds this tensor of the call's arguments, which must be the same tensor at later
   // calls.
@@ -80,7 +80,7 @@ class StateFacts {
   bool collect_varied(const Stays& stays, const Varied& tell) const;
   // Reports lists, deques and dictionaries with number keys whose contents have changed, and whether the length has
   // changed.
-  void each_grown(const std::function<void(PyObject*, bool)>& tell) const;
+  void each_growing(const std::function<void(PyObject*, bool)>& tell) const;
 
   // Records a dictionary item; called once per key. value nullptr: the key is missing. Returns false when no record is
   // needed. place: position of the dictionary's record; 0 before its creation.
@@ -110,7 +110,7 @@ class StateFacts {
   // tuple: the arguments of a call of the owner, whose result is guarded.
   void member(PyObject* owner, PyObject* descriptor, PyObject* value);
 
-  ClassFacts& classes() { return classes_; }
+  ClassGuards& classes() { return classes_; }
 
   // Names for messages: the place where an object was found.
   void name(PyObject* object, std::string path) { names_.emplace(object, std::move(path)); }
@@ -155,7 +155,7 @@ class StateFacts {
     return dicts_[place - 1];
   }
   bool dicts_hold(std::string* why);
-  bool dict_same(const Dict& fact, std::string* why) const;
+  bool dict_same(const Dict& guard, std::string* why) const;
   bool miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const;
 
   bool is_input(PyObject* container, PyObject* key) const {
@@ -197,7 +197,7 @@ class StateFacts {
   std::vector<Set> sets_;
   std::vector<Length> lengths_;
   std::vector<Cell> cells_;
-  ClassFacts classes_;
+  ClassGuards classes_;
   std::vector<Member> members_;
   std::unordered_map<PyObject*, std::string> names_;
 };

@@ -48,29 +48,30 @@ class Entries {
 
 }  // namespace
 
-void StateFacts::filter(PyObject* chosen) {
+void StateGuards::filter(PyObject* chosen) {
   Entries entries;
-  for (const Dict& fact : dicts_) {
-    const bool is_global = is_of_module(fact.dict.get());
-    if (fact.whole) entries.add("items", fact.dict.get(), nullptr, nullptr, is_global);
-    for (const auto& [key, value] : fact.items)
-      if (!fact.whole) entries.add("item", fact.dict.get(), key.get(), value.get(), is_global);
+  for (const Dict& guard : dicts_) {
+    const bool is_global = is_of_module(guard.dict.get());
+    if (guard.whole) entries.add("items", guard.dict.get(), nullptr, nullptr, is_global);
+    for (const auto& [key, value] : guard.items)
+      if (!guard.whole) entries.add("item", guard.dict.get(), key.get(), value.get(), is_global);
   }
-  for (const List& fact : lists_) entries.add("items", fact.list.get(), nullptr, fact.contents.get());
-  for (const Set& fact : sets_) entries.add("items", fact.set.get(), nullptr, fact.contents.get());
-  for (const Cell& fact : cells_) entries.add("cell", fact.cell.get(), nullptr, fact.value.get());
-  for (const ClassFacts::Type& fact : classes_.types()) entries.add("type", fact.type.get(), nullptr, nullptr);
-  for (const ClassFacts::Function& fact : classes_.functions())
-    entries.add("function", fact.function.get(), nullptr, fact.code.get());
-  for (const Member& fact : members_) entries.add("member", fact.owner.get(), fact.descriptor.get(), fact.value.get());
+  for (const List& guard : lists_) entries.add("items", guard.list.get(), nullptr, guard.contents.get());
+  for (const Set& guard : sets_) entries.add("items", guard.set.get(), nullptr, guard.contents.get());
+  for (const Cell& guard : cells_) entries.add("cell", guard.cell.get(), nullptr, guard.value.get());
+  for (const ClassGuards::Type& guard : classes_.types()) entries.add("type", guard.type.get(), nullptr, nullptr);
+  for (const ClassGuards::Function& guard : classes_.functions())
+    entries.add("function", guard.function.get(), nullptr, guard.code.get());
+  for (const Member& guard : members_)
+    entries.add("member", guard.owner.get(), guard.descriptor.get(), guard.value.get());
   const std::vector<bool> keep = entries.ask(chosen);
   size_t next = 0;
-  std::erase_if(dicts_, [&](Dict& fact) {
-    if (fact.whole) return !keep[next++];
-    std::erase_if(fact.items, [&](const auto&) { return !keep[next++]; });
-    return fact.items.empty();
+  std::erase_if(dicts_, [&](Dict& guard) {
+    if (guard.whole) return !keep[next++];
+    std::erase_if(guard.items, [&](const auto&) { return !keep[next++]; });
+    return guard.items.empty();
   });
-  const auto drop = [&](auto& facts) { std::erase_if(facts, [&](const auto&) { return !keep[next++]; }); };
+  const auto drop = [&](auto& guards) { std::erase_if(guards, [&](const auto&) { return !keep[next++]; }); };
   drop(lists_);
   drop(sets_);
   drop(cells_);

@@ -10,11 +10,11 @@ namespace cresset::frontend {
 
 class Replay {
  public:
-  Replay(const std::vector<Effect>& effects, Ingredients& with);
+  Replay(const std::vector<ReplayedEffect>& side_effects, Ingredients& with);
   void happen() const;
 
  private:
-  const std::vector<Effect>& effects_;
+  const std::vector<ReplayedEffect>& side_effects_;
   std::vector<PyRef> owners_;
   std::vector<std::vector<PyRef>> values_;
 };

@@ -17,15 +17,15 @@ namespace cresset::frontend {
 // Applies to item and cell writes: a later write to the same place happens before any other reader sees the first
 // value. An example is the parameters of a module, which `torch.func.functional_call` exchanges and restores. The order
 // of dictionary keys is unaffected, because both writes target an existing key.
-void drop_replaced(std::vector<Write>& writes) {
+void drop_replaced(std::vector<LoggedWrite>& writes) {
   std::vector<bool> replaced(writes.size(), false);
   std::map<std::pair<PyObject*, std::string_view>, size_t> last;
   for (size_t i = 0; i < writes.size(); ++i) {
-    const Write& write = writes[i];
+    const LoggedWrite& write = writes[i];
     const auto of_owner = last.lower_bound({write.owner.get(), {}});
-    const bool sets = (write.kind == Write::Kind::Item && write.had_key) || write.kind == Write::Kind::Cell;
+    const bool sets = (write.kind == LoggedWrite::Kind::Item && write.had_key) || write.kind == LoggedWrite::Kind::Cell;
     if (sets && !write.values.empty()) {
-      const std::string_view key = write.kind == Write::Kind::Item ? utf8(write.key.get()) : "";
+      const std::string_view key = write.kind == LoggedWrite::Kind::Item ? utf8(write.key.get()) : "";
       const auto [at, first] = last.try_emplace({write.owner.get(), key}, i);
       if (!first) replaced[std::exchange(at->second, i)] = true;
     } else {  // it may read the earlier values
@@ -35,19 +35,19 @@ void drop_replaced(std::vector<Write>& writes) {
     }
   }
   size_t next = 0;
-  std::erase_if(writes, [&](const Write&) { return replaced[next++]; });
+  std::erase_if(writes, [&](const LoggedWrite&) { return replaced[next++]; });
 }
 
-std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Write>& writes) {
-  std::vector<Effect> out;
-  for (const Write& write : writes) {
-    Effect effect{write.kind,    builder.build(write.owner.get(), "an object that is written"),
-                  write.key,     {},
-                  write.kwnames, write.operation};
+std::vector<ReplayedEffect> build_side_effects(ReconstructionBuilder& builder, const std::vector<LoggedWrite>& writes) {
+  std::vector<ReplayedEffect> out;
+  for (const LoggedWrite& write : writes) {
+    ReplayedEffect effect{write.kind,    builder.build(write.owner.get(), "an object that is written"),
+                          write.key,     {},
+                          write.kwnames, write.operation};
     const std::string name =
         "a value that is written to a " + std::string(Py_TYPE(write.owner.get())->tp_name) +
         (write.key && PyUnicode_Check(write.key.get()) ? "[" + key_text(write.key.get()) + "]" : "");
-    if (write.kind == Write::Kind::Item)
+    if (write.kind == LoggedWrite::Kind::Item)
       effect.key = without_symbols(write.key);  // the number was specialized at the lookup
     for (const PyRef& value : write.values) effect.values.push_back(builder.build(value.get(), name));
     out.push_back(std::move(effect));
@@ -81,20 +81,20 @@ PyRef in_place(int operation, PyObject* left, PyObject* right) {
   }
 }
 
-void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& values) {
+void repeat(const ReplayedEffect& effect, PyObject* owner, const std::vector<PyRef>& values) {
   PyObject* value = values.empty() ? nullptr : values[0].get();
   switch (effect.kind) {
-    case Write::Kind::Attribute:
+    case LoggedWrite::Kind::Attribute:
       return set_attribute(owner, effect.key.get(), value);
-    case Write::Kind::Cell:
+    case LoggedWrite::Kind::Cell:
       return check(PyCell_Set(owner, value));
-    case Write::Kind::Item:
+    case LoggedWrite::Kind::Item:
       if (PyDict_Check(owner)) return put_under(owner, effect.key.get(), value);
       return check(PyList_Type.tp_as_mapping->mp_ass_subscript(owner, effect.key.get(), value));
-    case Write::Kind::InPlace:
+    case LoggedWrite::Kind::InPlace:
       in_place(effect.operation, owner, value);
       return;
-    case Write::Kind::Method: {
+    case LoggedWrite::Kind::Method: {
       std::vector<PyObject*> args{owner};
       for (const PyRef& v : values) args.push_back(v.get());
       const size_t named = effect.kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(effect.kwnames.get())) : 0;
@@ -127,43 +127,46 @@ void set_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   check(has_own_way(owner) ? PyObject_SetAttr(owner, name, value) : PyObject_GenericSetAttr(owner, name, value));
 }
 
-Replay::Replay(const std::vector<Effect>& effects, Ingredients& with) : effects_(effects), values_(effects.size()) {
-  for (size_t i = 0; i < effects.size(); ++i) {
-    owners_.push_back(make(effects[i].owner, with));
-    for (const Recipe& recipe : effects[i].values) values_[i].push_back(make(recipe, with));
+Replay::Replay(const std::vector<ReplayedEffect>& side_effects, Ingredients& with)
+    : side_effects_(side_effects), values_(side_effects.size()) {
+  for (size_t i = 0; i < side_effects.size(); ++i) {
+    owners_.push_back(make(side_effects[i].owner, with));
+    for (const Reconstruction& reconstruction : side_effects[i].values)
+      values_[i].push_back(make(reconstruction, with));
   }
 }
 
 void Replay::happen() const {
-  for (size_t i = 0; i < effects_.size(); ++i) repeat(effects_[i], owners_[i].get(), values_[i]);
+  for (size_t i = 0; i < side_effects_.size(); ++i) repeat(side_effects_[i], owners_[i].get(), values_[i]);
 }
 
-void replay(const std::vector<Effect>& effects, Ingredients& with) { Replay(effects, with).happen(); }
+void replay(const std::vector<ReplayedEffect>& side_effects, Ingredients& with) { Replay(side_effects, with).happen(); }
 
-bool is_of_state(const Effect& effect) {
-  const Recipe& owner = effect.owner;
-  if (owner.kind == Recipe::Kind::Constant) return true;
-  return owner.kind == Recipe::Kind::Argument && PyLong_AsLong(PyTuple_GET_ITEM(owner.object.get(), 0)) == kStateRoot;
+bool is_of_state(const ReplayedEffect& effect) {
+  const Reconstruction& owner = effect.owner;
+  if (owner.kind == Reconstruction::Kind::Constant) return true;
+  return owner.kind == Reconstruction::Kind::Argument &&
+         PyLong_AsLong(PyTuple_GET_ITEM(owner.object.get(), 0)) == kStateRoot;
 }
 
-bool is_counter_of_torch(const Write& write) {
-  if (write.kind != Write::Kind::Item || !PyDict_Check(write.owner.get())) return false;
+bool is_counter_of_torch(const LoggedWrite& write) {
+  if (write.kind != LoggedWrite::Kind::Item || !PyDict_Check(write.owner.get())) return false;
   PyObject* const name = PyDict_GetItemString(write.owner.get(), "__name__");
   return name != nullptr && PyUnicode_Check(name) && std::string_view(utf8(name)).starts_with("torch.");
 }
 
-int visit(const Effect& effect, visitproc visit, void* arg) {
+int visit(const ReplayedEffect& effect, visitproc visit, void* arg) {
   Py_VISIT(effect.key.get());
   if (const int r = frontend::visit(effect.owner, visit, arg)) return r;
-  for (const Recipe& value : effect.values)
+  for (const Reconstruction& value : effect.values)
     if (const int r = frontend::visit(value, visit, arg)) return r;
   return 0;
 }
 
-static void replace_written(const Write& write, PyObject* symbolic, PyObject* plain) {
-  if (write.kind == Write::Kind::Cell && PyCell_GET(write.owner.get()) == symbolic)
+static void replace_written(const LoggedWrite& write, PyObject* symbolic, PyObject* plain) {
+  if (write.kind == LoggedWrite::Kind::Cell && PyCell_GET(write.owner.get()) == symbolic)
     PyCell_Set(write.owner.get(), plain);
-  if (write.kind == Write::Kind::Attribute) {
+  if (write.kind == LoggedWrite::Kind::Attribute) {
     const PyRef now = held_attribute(write.owner.get(), write.key.get());
     if (now.get() == symbolic) set_attribute(write.owner.get(), write.key.get(), plain);
   } else {
@@ -172,14 +175,15 @@ static void replace_written(const Write& write, PyObject* symbolic, PyObject* pl
   PyErr_Clear();
 }
 
-void take_symbols_out(const std::vector<Write>& writes, const std::vector<PyRef>& unseen) {
-  for (const Write& write : writes)
+void take_symbols_out(const std::vector<LoggedWrite>& writes, const std::vector<PyRef>& unseen) {
+  for (const LoggedWrite& write : writes)
     for (const PyRef& value : write.values) {
       const PyRef plain = without_symbols(value);
       if (plain.get() != value.get()) replace_written(write, value.get(), plain.get());
     }
-  for (const Write& write : writes)  // earlier symbolic contents of the written containers
-    if (write.kind != Write::Kind::Attribute && write.kind != Write::Kind::Cell) without_symbols(write.owner);
+  for (const LoggedWrite& write : writes)  // earlier symbolic contents of the written containers
+    if (write.kind != LoggedWrite::Kind::Attribute && write.kind != LoggedWrite::Kind::Cell)
+      without_symbols(write.owner);
   for (const PyRef& held : unseen) without_symbols(held);
   PyErr_Clear();
 }

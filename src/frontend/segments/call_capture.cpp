@@ -8,6 +8,9 @@
 
 #include "base/log.h"
 #include "bridge/autograd/gradients.h"
+#include "frontend/cache_entries/automatic_dynamic.h"
+#include "frontend/cache_entries/growing_containers.h"
+#include "frontend/cache_entries/size_loops.h"
 #include "frontend/cpython/gc_pause.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/reference_count.h"
@@ -23,6 +26,7 @@
 #include "frontend/segments/capture_setup.h"
 #include "frontend/segments/capture_state.h"
 #include "frontend/segments/next_segment.h"
+#include "frontend/segments/program_client.h"
 #include "frontend/segments/segment.h"
 #include "frontend/segments/write_lock.h"
 #include "frontend/session/live_at_break.h"
@@ -36,9 +40,6 @@
 #include "frontend/values/pending_error.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
-#include "frontend/variants/automatic_dynamic.h"
-#include "frontend/variants/growing_containers.h"
-#include "frontend/variants/size_loops.h"
 
 namespace cresset::frontend {
 namespace {
@@ -48,77 +49,77 @@ CompileOptions without_symbols_of(CompileOptions options) {
   return options;
 }
 
-class CaptureRun final : public PieceMaker {
+class CaptureRun final : public SegmentMaker {
   using enum BreakKind;
 
  public:
   CaptureRun(const CaptureRequest& request, std::optional<NoCollection>& no_collection)
-      : request_(request), no_collection_(no_collection), young_(no_collection->ages_known()) {
+      : request_(request), no_collection_(no_collection), new_(no_collection->ages_known()) {
     const bool ages_known = no_collection->ages_known();
     enter_inference_apart(request.inference_apart);
     if (request.options.evaluate) session_ = std::make_unique<Session>(*this);
-    if (session_ != nullptr && ages_known) session_->know_ages(young_);
+    if (session_ != nullptr && ages_known) session_->provenance().know_new_objects(new_);
   }
 
   // Runs the call once, for real. Returns its result, or nullptr with the function's exception set.
-  PyRef call(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
+  PyRef call(std::shared_ptr<CacheEntry> entry, PyObject* args, PyObject* kwargs) {
     const auto natively = [&] { return PyRef::steal(PyObject_Call(request_.function, args, kwargs)); };
-    return run(std::move(variant), args, kwargs, natively, [&] {
-      PyObject *given_args = piece_->given_args(), *given_kwargs = piece_->given_kwargs();
+    return run(std::move(entry), args, kwargs, natively, [&] {
+      PyObject *given_args = segment_->given_args(), *given_kwargs = segment_->given_kwargs();
       return session_ != nullptr ? session_->call(request_.function, given_args, given_kwargs)
                                  : PyRef::steal(PyObject_Call(request_.function, given_args, given_kwargs));
     });
   }
 
   // Runs the rest of the call from a resume point.
-  PyRef resume(const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant, PyRef frames, PyObject* value,
-               PyObject* exception) {
-    home_ = &point->successors;
-    varying_ = &point->varying;
+  PyRef resume(const std::shared_ptr<ResumePoint>& point, std::shared_ptr<CacheEntry> entry, PyRef frames,
+               PyObject* value, PyObject* exception) {
+    home_ = &point->resume_entries;
+    dynamic_ = &point->automatic_dynamic;
     worth_ = &point->worth;
     options_ = point->plain_sizes ? &plain_options_ : &request_.options;
     const PyRef kwargs = outcome(value, exception);
     const auto natively = [&] {
       retired_.clear();
-      piece_->take_given_args();
+      segment_->take_given_args();
       return frontend::resume(point->place, std::move(frames), value, exception, /*natively=*/true);
     };
-    return run(std::move(variant), frames.get(), kwargs.get(), natively, [&] {
-      PyObject* given = PyDict_GetItemString(piece_->given_kwargs(), "value");
+    return run(std::move(entry), frames.get(), kwargs.get(), natively, [&] {
+      PyObject* given = PyDict_GetItemString(segment_->given_kwargs(), "value");
       frames = {};
-      return session_->resume(point->place, piece_->take_given_args(), given, exception);
+      return session_->resume(point->place, segment_->take_given_args(), given, exception);
     });
   }
 
   // The cache entries of all segments.
-  std::vector<std::shared_ptr<Variant>> variants() const {
-    std::vector<std::shared_ptr<Variant>> all;
-    each_piece([&](const Piece& piece) { all.push_back(piece.variant()); });
+  std::vector<std::shared_ptr<CacheEntry>> cache_entries() const {
+    std::vector<std::shared_ptr<CacheEntry>> all;
+    each_segment([&](const GraphSegment& segment) { all.push_back(segment.entry()); });
     return all;
   }
 
   PyRef go_on(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) override {
     const Room room;
-    piece_->settle_native_results(value);
+    segment_->settle_native_results(value);
     PyRef number = begin_after(activation, point, value, exception);
     // Operators on tensors outside of captures (sparse tensors) would otherwise dispatch to the trace key. In a
     // torch.func transform the autograd levels hold symbolic sizes, which only kernels of the trace key accept.
-    if (!piece_->capture().closed() || inside_transform()) return number;
+    if (!segment_->capture().closed() || inside_transform()) return number;
     bridge::Capture::leave_dispatch_state();
-    if (!session_->is_in_calls_at_the_end(activation)) out_of_calls(activation);
+    if (!session_->operation().is_in_calls_at_the_end(activation)) out_of_calls(activation);
     return number;
   }
 
   void out_of_calls(CressetActivation* activation) override {
-    const bool goes_on = piece_->capture().closed() && !stopped_ && !piece_->refused();
+    const bool goes_on = segment_->capture().closed() && !stopped_ && !segment_->refused();
     if (!goes_on && !inside_transform() && !request_.options.fullgraph) leave_to_python(activation);
   }
 
  private:
   PyRef begin_after(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) {
-    const Break& last = piece_->variant()->next;
-    if (stopped_ || piece_->refused() || last.point == nullptr) return {};
-    if (piece_->capture().failed()) return go_on_natively(), PyRef();
+    const Break& last = segment_->entry()->next;
+    if (stopped_ || segment_->refused() || last.point == nullptr) return {};
+    if (segment_->capture().failed()) return go_on_natively(), PyRef();
     std::string why;
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
     if (!frames.contents || !(frames.place == last.point->place)) return go_on_natively(), PyRef();
@@ -127,8 +128,8 @@ class CaptureRun final : public PieceMaker {
     const SeeRunning running(frames.running);
     stopped_ = is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
     if (stopped_) return time_.stop(), go_on_natively(), PyRef();
-    put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
-    PyObject* const given = PyDict_GetItemString(piece_->given_kwargs(), "value");
+    put_into_frames(activation, segment_->take_given_args().get(), frames.contents.get());
+    PyObject* const given = PyDict_GetItemString(segment_->given_kwargs(), "value");
     return given != value ? PyRef::borrow(given) : PyRef();
   }
 
@@ -139,21 +140,21 @@ class CaptureRun final : public PieceMaker {
     session_->remove_symbols_of_frames();     // that C code had taken when the capture ended
     cresset_eval_leave(activation, CRESSET_LEAVE_ALL);
     no_collection_.reset();
-    rest_ = request_.compiled.begin_native_rest();
+    rest_ = request_.compiled.begin_eager_fallback();
   }
 
   void go_on_natively() {
     stopped_ = true;
-    ++live_totals().native_stretches;
+    ++live_totals().eager_fallbacks;
     if (compiling_ != nullptr) compiling_->end();
   }
 
   template <class Natively, class Go>
-  PyRef run(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs, Natively&& natively, Go&& go) {
+  PyRef run(std::shared_ptr<CacheEntry> entry, PyObject* args, PyObject* kwargs, Natively&& natively, Go&& go) {
     time_.go();
-    if (!open(std::move(variant), args, kwargs)) {
-      keep_piece();
-      request_.turn.give();
+    if (!open(std::move(entry), args, kwargs)) {
+      keep_segment();
+      request_.lock.give();
       return natively();
     }
     PyRef result = watch(go);
@@ -161,24 +162,24 @@ class CaptureRun final : public PieceMaker {
       if (may_begin_again()) return begin_again(natively);
       request_.plain_sizes = true;  // for later calls
     }
-    if (!result || session_ == nullptr || piece_->capture().closed()) piece_->take_back_numbers();
+    if (!result || session_ == nullptr || segment_->capture().closed()) segment_->take_back_numbers();
     time_.stop();
     live_totals().ms_capture += time_.ms();
     if (!result) note_rejected();
-    const bool ended = piece_->capture().closed();  // at a break, for good or until the next segment
-    if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
-    if (ended) refuse_earlier_pieces();  // the eager rest may have changed a shared class
+    const bool ended = segment_->capture().closed();  // at a break, for good or until the next segment
+    if (ended && segment_->entry()->next.point == nullptr) segment_->refuse(segment_->capture().why_closed());
+    if (ended) refuse_earlier_segments();  // the eager rest may have changed a shared class
     const OneForOne one;
     if (!result) {
-      SetAside exception;
+      SavedError exception;
       if (!ended) end_raised();
       if (session_ != nullptr) remove_written_symbols();
       exception.remove_symbols();
     } else if (!ended) {
       end_returned(args, kwargs, result.get());
     } else {
-      piece_->capture().rethrow_deferred();
-      piece_->settle_native_results(result.get());
+      segment_->capture().rethrow_deferred();
+      segment_->settle_native_results(result.get());
     }
     if (result && session_ != nullptr) remove_written_symbols();
     rethrow();
@@ -189,10 +190,9 @@ class CaptureRun final : public PieceMaker {
   // Inside of a torch.func transform, or of autograd's engine there, some code requires plain sizes. The call raised an
   // error unknown to eager mode. It may begin again if it has had no side effect so far.
   bool may_begin_again() {
-    const bridge::Capture& capture = piece_->capture();
+    const bridge::Capture& capture = segment_->capture();
     return session_ != nullptr && home_ == nullptr && retired_.size() == 1 && !capture.closed() &&
-           std::all_of(session_->writes().begin(), session_->writes().end(), is_counter_of_torch) &&
-           !capture.has_effects_since(begun_);
+           std::ranges::all_of(session_->writes().entries(), is_counter_of_torch) && !capture.has_effects_since(begun_);
   }
 
   bool begins_plainly() override {
@@ -205,90 +205,88 @@ class CaptureRun final : public PieceMaker {
   template <class Natively>
   PyRef begin_again(Natively&& natively) {
     PyErr_Clear();
-    piece_->capture().before_flush = nullptr;
-    piece_->refuse({BreakKind::AutogradFeature,
-                    "an operator that asks for plain sizes inside of a transform, where no piece can end"});
-    piece_->capture().flush(piece_->variant()->eager_reason);
-    piece_->take_back_numbers();
+    segment_->capture().let_end_in_order(false);
+    segment_->refuse({BreakKind::AutogradFeature,
+                      "an operator that needs plain sizes inside of a transform, where no graph break is possible"});
+    segment_->capture().flush(segment_->entry()->eager_reason);
+    segment_->take_back_numbers();
     time_.stop();
     live_totals().ms_capture += time_.ms();
-    keep_piece();
+    keep_segment();
     if (!std::exchange(request_.plain_sizes, true)) return {};
-    request_.turn.give();
+    request_.lock.give();
     return natively();
   }
 
+  struct Client final : ProgramClient {
+    explicit Client(CaptureRun& run) : run_(run) {}
+    void on_close() override { run_.time_.stop(); }
+    bool runs_python_autograd() const override { return run_.session_ != nullptr; }
+    void run_record(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run) override {
+      runs_python_autograd() ? run_.run_record(python, run) : run();
+    }
+    bool end_at_break(const BreakReason& why) override { return run_.end_at_break(why); }
+    CaptureRun& run_;
+  };
+
   // Starts a segment. Returns false when an argument cannot take part.
-  bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
-    auto piece = std::make_unique<Piece>(*options_, std::move(variant), request_.profile);
-    HooksOfCall::begin_piece(home_);
-    if (piece_ != nullptr) NoCollection::again();
-    bridge::Capture& capture = piece->capture();
+  bool open(std::shared_ptr<CacheEntry> entry, PyObject* args, PyObject* kwargs) {
+    auto segment = std::make_unique<GraphSegment>(*options_, std::move(entry), request_.profile);
+    HooksOfCall::begin_segment(home_);
+    if (segment_ != nullptr) NoCollection::again();
+    bridge::Capture& capture = segment->capture();
     for (const ModuleGuards::NamedTensor& t : request_.names.tensors())
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
-    capture.locate = [tracker = std::make_shared<LocationTracker>()](bridge::Capture& c) { tracker->update(c); };
-    capture.symbolic_number = &symbolic_number;
-    capture.may_be_caught = &may_be_caught;
-    capture.decides_on_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->decisions);
-    capture.pins_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->pins);
-    capture.is_later_piece = varying_ != &request_.varying;
-    capture.on_close = [this] { time_.stop(); };
-    if (session_ != nullptr) {
-      capture.before_flush = [this](const BreakReason& why) {
-        try {
-          return end_at_break(why);
-        } catch (const PythonError&) {  // torch's code catches only its own exception class
-          python_error raised;
-          raised.persist();
-          throw raised;
-        }
-      };
-      capture.run_record = [this](const auto& python, const auto& run) { run_record(python, run); };
-    }
+    capture.set_client(std::make_shared<Client>(*this));
+    capture.let_end_in_order(session_ != nullptr);
+    capture.decides_on_input_scalars = session_ != nullptr && (capture.symbolic_numbers || !dynamic_->decisions);
+    capture.specializes_input_scalars = session_ != nullptr && (capture.symbolic_numbers || !dynamic_->specializations);
+    capture.is_later_segment = dynamic_ != &request_.automatic_dynamic;
     bool taken = true;
     try {
-      piece->enter(args, kwargs);
+      segment->enter(args, kwargs);
     } catch (const bridge::CaptureAbort& e) {
-      piece->refuse(e.reason());
-      capture.before_flush = nullptr;
-      capture.flush(piece->variant()->eager_reason);
-      piece->take_back_numbers();
+      segment->refuse(e.reason());
+      capture.let_end_in_order(false);
+      capture.flush(segment->entry()->eager_reason);
+      segment->take_back_numbers();
       taken = false;
     }
     if (request_.options.keep_rejected && taken && retired_.empty())
-      std::tie(env_of_first_, symbols_of_first_) = std::tuple(capture.env_ptr(), capture.symbols());
-    if (piece_ != nullptr) piece_->retire();
-    retired_.push_back(std::move(piece_));
-    piece_ = std::move(piece);
+      std::tie(env_of_first_, symbols_of_first_) = std::tuple(capture.env_ptr(), capture.recorder().symbols());
+    if (segment_ != nullptr) segment_->retire();
+    retired_.push_back(std::move(segment_));
+    segment_ = std::move(segment);
     begun_ = capture.done();
     known_ = how_much_is_known();
     if (!taken || session_ == nullptr) return taken;
-    session_->begin(piece_->variant()->facts, capture);
+    session_->begin(segment_->entry()->guards, capture);
+    ArgumentWalk& arguments = session_->arguments();
     if (home_ != nullptr)
-      session_->add_frames(piece_->variant()->args, piece_->given_args());
+      arguments.add_frames(segment_->entry()->args, segment_->given_args());
     else
-      session_->add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
-    session_->add_argument(piece_->variant()->kwargs, piece_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
-    if (piece_->places_symbols()) session_->place_symbols();
-    const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
+      arguments.add_argument(segment_->entry()->args, segment_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
+    arguments.add_argument(segment_->entry()->kwargs, segment_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
+    if (segment_->places_symbols()) session_->place_symbols();
+    const std::vector<StateGuards::Input>& inputs = segment_->entry()->guards.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
       if (is_structure(inputs[i].given.get()) || is_callable_by_parts(inputs[i].given.get()) ||
-          is_text(inputs[i].given.get()) || inputs[i].spec.kind == ArgSpec::Kind::Opaque ||
+          is_symbolic_string(inputs[i].given.get()) || inputs[i].spec.kind == ArgSpec::Kind::Opaque ||
           inputs[i].spec.kind == ArgSpec::Kind::Tensor)
-        session_->add_argument(inputs[i].spec, inputs[i].given.get(),
+        arguments.add_argument(inputs[i].spec, inputs[i].given.get(),
                                checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;
   }
 
   template <class Go>
   PyRef watch(Go&& go) {
-    bridge::Capture::Scope scope(piece_->capture());
+    bridge::Capture::Scope scope(segment_->capture());
     scope_ = &scope;
     CompilingFlag compiling;
     compiling_ = &compiling;
     if (session_ != nullptr) {
-      for (const Bookkeeping& each : bookkeeping_names()) session_->ignore(each.owner, each.name);
-      session_->ignore(HooksOfCall::counter(), "next_id");
+      for (const Bookkeeping& each : bookkeeping_names()) session_->reads().ignore(each.owner, each.name);
+      session_->reads().ignore(HooksOfCall::counter(), "next_id");
     }
     std::optional<SubstitutedCalls> traced;
     if (session_ == nullptr) traced.emplace();
@@ -304,99 +302,99 @@ class CaptureRun final : public PieceMaker {
 
   // Not if data caused the exception: other data with the same sizes may be valid.
   void note_rejected() {
-    const bridge::Capture& capture = piece_->capture();
+    const bridge::Capture& capture = segment_->capture();
     const bool first = retired_.size() == 1;
-    const bool by_sizes = capture.closed() ? capture.arguments_did_not_fit : !capture.reads_data();
+    const bool by_sizes = capture.closed() ? capture.arguments_did_not_fit : !capture.recorder().reads_data();
     if (!request_.options.keep_rejected || !first || !by_sizes) return;
-    Variant& variant = *piece_->variant();
-    variant.raised = true;
-    variant.rejected = std::make_unique<RejectedSizes>(
-        RejectedSizes{env_of_first_, symbols_of_first_, piece_->leaves().tensors.size()});
+    CacheEntry& entry = *segment_->entry();
+    entry.raised = true;
+    entry.rejected = std::make_unique<RejectedSizes>(
+        RejectedSizes{env_of_first_, symbols_of_first_, segment_->leaves().tensors.size()});
   }
 
   void end_raised() {
-    bridge::Capture& capture = piece_->capture();
-    capture.before_flush = nullptr;
-    piece_->variant()->raised = true;
-    piece_->refuse({Raised, "the call raised"});
+    bridge::Capture& capture = segment_->capture();
+    capture.let_end_in_order(false);
+    segment_->entry()->raised = true;
+    segment_->refuse({Raised, "the call raised"});
     capture.flush({Raised, "the call raised"});
   }
 
   void end_returned(PyObject* args, PyObject* kwargs, PyObject* result) {
-    bridge::Capture& capture = piece_->capture();
-    capture.before_flush = nullptr;
+    bridge::Capture& capture = segment_->capture();
+    capture.let_end_in_order(false);
     make_result(args, kwargs, result);
-    if (!piece_->refused()) {
-      compile_piece();
+    if (!segment_->refused()) {
+      compile_segment();
     } else {
-      capture.flush(piece_->variant()->eager_reason);
+      capture.flush(segment_->entry()->eager_reason);
       capture.rethrow_deferred();
     }
-    piece_->take_back_numbers();  // late, because a list from an earlier segment is reconstructed with symbols
-    keep_piece();
+    segment_->take_back_numbers();  // late, because a list from an earlier segment is reconstructed with symbols
+    keep_segment();
   }
 
   // Builds the reconstruction of the result, or records why it is impossible.
   void make_result(PyObject* args, PyObject* kwargs, PyObject* result) {
-    Variant& variant = *piece_->variant();
+    CacheEntry& entry = *segment_->entry();
     if (session_ == nullptr) check_traced(args, kwargs);
-    refuse_earlier_pieces();
-    if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
-    variant.raised |= session_ != nullptr && session_->was_unseen();
-    if (session_ != nullptr && session_->in_transform())
-      piece_->refuse({AutogradFeature, "the call leaves a level of forward_ad open"});
-    variant.after = TorchState::now();
-    if (!variant.after.reachable_from(variant.state)) piece_->refuse({ChangedModes, "the call changes torch's modes"});
-    if (piece_->refused()) return;
-    piece_->begin_recipes(session_.get());
-    const bridge::Capture::Scope scope(piece_->capture());  // input proxies act as their proxy tensors
+    refuse_earlier_segments();
+    if (session_ != nullptr && !session_->refusal().empty()) segment_->refuse(session_->refusal());
+    entry.raised |= session_ != nullptr && session_->segment().was_unseen();
+    if (session_ != nullptr && session_->operation().in_transform())
+      segment_->refuse({AutogradFeature, "the call leaves a level of forward_ad open"});
+    entry.after = TorchState::now();
+    if (!entry.after.reachable_from(entry.state)) segment_->refuse({ChangedModes, "the call changes torch's modes"});
+    if (segment_->refused()) return;
+    segment_->begin_reconstructions(session_.get());
+    const bridge::Capture::Scope scope(segment_->capture());  // input proxies act as their proxy tensors
     try {
-      if (session_ != nullptr) variant.effects = effects_of(piece_->recipes());
-      variant.result = piece_->recipes().build(result, "result");
+      if (session_ != nullptr) entry.side_effects = effects_of(segment_->builder());
+      entry.result = segment_->builder().build(result, "result");
       build_fates();
     } catch (const UnsupportedResult& e) {
       leave_address(e);
-      return piece_->refuse(
-          {e.kind, "the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds"});
+      return segment_->refuse(
+          {e.kind, "the result holds " + e.path + " of type " + e.type_name + ", which cannot be reconstructed"});
     }
-    if (piece_->capture().closed()) return piece_->refuse({NoReconstruction, kEndedMeanwhile});
-    if (BreakReason why = end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
+    if (segment_->capture().closed()) return segment_->refuse({NoReconstruction, kEndedMeanwhile});
+    if (BreakReason why = end_reconstructions(UINT64_MAX); !why.empty()) segment_->refuse(std::move(why));
   }
 
   // The traced front end observes no writes, so it compares the state and the containers.
   void check_traced(PyObject* args, PyObject* kwargs) {
-    Variant& variant = *piece_->variant();
+    CacheEntry& entry = *segment_->entry();
     std::string changed;
-    if (!variant.modules.unchanged(&changed)) return piece_->refuse({SideEffect, "the call changes state: " + changed});
-    if (!piece_->leaves_containers(args, kwargs))
-      piece_->refuse({SideEffect, "the call changes a container among its arguments"});
+    if (!entry.modules.unchanged(&changed)) return segment_->refuse({SideEffect, "the call changes state: " + changed});
+    if (!segment_->leaves_containers(args, kwargs))
+      segment_->refuse({SideEffect, "the call changes a container among its arguments"});
   }
 
   // Refuses all segments of this call, so that later calls run in eager mode from the beginning.
-  void refuse_earlier_pieces() {
-    if (session_ == nullptr || !session_->changes_shared_class()) return;
+  void refuse_earlier_segments() {
+    if (session_ == nullptr || !session_->writes().changes_shared_class()) return;
     const BreakReason why =
         session_->refusal().empty() ? BreakReason(ChangedClass, "changes a class of its own") : session_->refusal();
-    const auto refuse = [&](Piece& piece) {
-      piece.variant()->next = {};
-      piece.refuse(why);
+    const auto refuse = [&](GraphSegment& segment) {
+      segment.entry()->next = {};
+      segment.refuse(why);
     };
-    for (const std::unique_ptr<Piece>& piece : retired_)
-      if (piece != nullptr) refuse(*piece);
-    if (piece_->capture().closed()) refuse(*piece_);
+    for (const std::unique_ptr<GraphSegment>& segment : retired_)
+      if (segment != nullptr) refuse(*segment);
+    if (segment_->capture().closed()) refuse(*segment_);
   }
 
   // Misuse is reported after the call has ended, because it must not interrupt code which CPython runs meanwhile.
-  void compile_piece() {
+  void compile_segment() {
     try {
-      piece_->compile_and_run();
+      segment_->compile_and_run();
     } catch (const PythonError&) {
       misuse_.emplace();
-      piece_->refuse({InvalidArguments, "misuse"});
+      segment_->refuse({InvalidArguments, "misuse"});
     } catch (const c10::Error&) {
       raised_ = std::current_exception();
-      piece_->variant()->raised = true;
-      piece_->refuse({Raised, "the call raised"});
+      segment_->entry()->raised = true;
+      segment_->refuse({Raised, "the call raised"});
     }
   }
 
@@ -405,30 +403,30 @@ class CaptureRun final : public PieceMaker {
     if (raised_) std::rethrow_exception(std::exchange(raised_, nullptr));
   }
 
-  void keep_piece() {
+  void keep_segment() {
     if (session_ != nullptr) session_->note_looks();
     note_generators();
-    Variant& variant = *piece_->variant();
-    if (variant.entry != nullptr && variant.next.point == nullptr && met_loops())
-      variant.loops_of = kinds_of(piece_->leaves());
-    if (home_ != nullptr && !is_repeated_ && !variant.raised) home_->add(piece_->variant());
+    CacheEntry& entry = *segment_->entry();
+    if (entry.program != nullptr && entry.next.point == nullptr && met_loops())
+      entry.loops_of = kinds_of(segment_->leaves());
+    if (home_ != nullptr && !is_repeated_ && !entry.raised) home_->add(segment_->entry());
     if (home_ != nullptr && !is_repeated_)
-      worth_->captured((!piece_->refused() && !variant.raised) || how_much_is_known() != known_);
+      worth_->captured((!segment_->refused() && !entry.raised) || how_much_is_known() != known_);
     home_ = nullptr;
     is_repeated_ = false;
   }
 
-  size_t how_much_is_known() const { return request_.compiled.feedback().size() + varying_->size(); }
+  size_t how_much_is_known() const { return request_.compiled.feedback().size() + dynamic_->size(); }
 
   // A segment that found generators in state is not kept.
   void note_generators() {
     if (session_ == nullptr) return;
-    for (StateFacts::Source& source : session_->found_generators()) {
-      piece_->variant()->raised = true;
-      if (std::find(varying_->state.begin(), varying_->state.end(), source) == varying_->state.end())
-        varying_->state.push_back(std::move(source));
+    for (StateGuards::Source& source : session_->provenance().found_generators()) {
+      segment_->entry()->raised = true;
+      if (std::find(dynamic_->state.begin(), dynamic_->state.end(), source) == dynamic_->state.end())
+        dynamic_->state.push_back(std::move(source));
     }
-    session_->found_generators().clear();
+    session_->provenance().found_generators().clear();
   }
 
   // ---- Graph breaks
@@ -437,10 +435,10 @@ class CaptureRun final : public PieceMaker {
   // the rest of the call.
   bool end_at_break(const BreakReason& why) {
     const py::gil_scoped_acquire gil;
-    const SetAside pending;
+    const SavedError pending;
     const NotEvaluated own_business;
     const Room room;
-    const BreakReason at = piece_->capture().located(why);
+    const BreakReason at = segment_->capture().located(why);
     BreakReason obstacle;
     try {
       obstacle = make_break();
@@ -449,74 +447,74 @@ class CaptureRun final : public PieceMaker {
       obstacle = {NoReconstruction, "its state cannot be read"};
     }
     if (!obstacle.empty() && !request_.options.fullgraph && leaves_whole(obstacle))
-      piece_->variant()->raised = true;  // the next call captures again
+      segment_->entry()->raised = true;  // the next call captures again
     if (!obstacle.empty()) {
-      piece_->variant()->next = {};
+      segment_->entry()->next = {};
       BreakReason both = at;
       both.remark += " (" + obstacle.text() + ")";
-      piece_->refuse(std::move(both));
-      piece_->capture().flush(piece_->variant()->eager_reason);
-      session_->ends_inside_calls(cresset_eval_current());
+      segment_->refuse(std::move(both));
+      segment_->capture().flush(segment_->entry()->eager_reason);
+      session_->operation().ends_inside_calls(cresset_eval_current());
     } else {
-      piece_->variant()->next.why = at;
-      compile_piece();
+      segment_->entry()->next.why = at;
+      compile_segment();
     }
     const OneForOne one;
-    piece_->take_back_numbers();
-    if (session_->in_progress().in_transform || inside_transform()) settle_wrappers();
+    segment_->take_back_numbers();
+    if (session_->operation().in_progress().in_transform || inside_transform()) settle_wrappers();
     session_->remove_symbols_of_frames();  // written values follow below
     remove_written_symbols();
-    if (piece_->refused()) {
-      piece_->variant()->next = {};
+    if (segment_->refused()) {
+      segment_->entry()->next = {};
       if (compiling_ != nullptr) compiling_->end();
-      if (home_ != nullptr) note_native_rest();  // refusing the first segment makes it an eager call instead
+      if (home_ != nullptr) note_eager_fallback();  // refusing the first segment makes it an eager call instead
     } else if (!is_repeated_) {
       ++live_totals().graph_breaks;
-      CRESSET_LOG(Recompiles, request_.name + ": a piece ends: " + at.text());
+      CRESSET_LOG(Recompiles, request_.name + ": graph break: " + at.text());
       note_reason(request_.name, at);
     }
-    keep_piece();
+    keep_segment();
     const bool watches = session_->refusal().is(ObjectLifetime);
-    if (watches) forget_pieces(session_->dying(), {ObjectLifetime, kWatchesDeaths});
+    if (watches) forget_segments(session_->lives().dying(), {ObjectLifetime, kWatchesDeaths});
     if (watches || obstacle.is(ObjectLifetime)) let_go();
-    request_.turn.give();
+    request_.lock.give();
     return rethrow(), true;
   }
 
   template <class F>
-  void each_piece(F&& tell) const {
-    for (const std::unique_ptr<Piece>& piece : retired_)
-      if (piece != nullptr) tell(*piece);
-    if (piece_ != nullptr) tell(*piece_);
+  void each_segment(F&& tell) const {
+    for (const std::unique_ptr<GraphSegment>& segment : retired_)
+      if (segment != nullptr) tell(*segment);
+    if (segment_ != nullptr) tell(*segment_);
   }
 
   // Discards the segments that hold the object, and the last segment. Later calls run in eager mode there without state
   // guards.
-  void forget_pieces(PyObject* held, const BreakReason& why) {
-    each_piece([&](Piece& piece) {
-      if (&piece != piece_.get() && held != nullptr && count_held_by(piece, held) == 0) return;
-      piece.variant()->next = {};
-      piece.refuse(why);
-      piece.variant()->facts = {};
+  void forget_segments(PyObject* held, const BreakReason& why) {
+    each_segment([&](GraphSegment& segment) {
+      if (&segment != segment_.get() && held != nullptr && count_held_by(segment, held) == 0) return;
+      segment.entry()->next = {};
+      segment.refuse(why);
+      segment.entry()->guards = {};
     });
   }
 
   // Releases objects, so that they die as without a capture.
   void let_go() {
-    each_piece([](Piece& piece) { piece.retire(); });
+    each_segment([](GraphSegment& segment) { segment.retire(); });
     session_->let_go();
   }
 
   bool only_we_hold(PyObject* object) const override {
     HeldCount count{object};
     session_->visit_held(count_held, &count);
-    each_piece([&](const Piece& piece) { piece.visit(count_held, &count); });
+    each_segment([&](const GraphSegment& segment) { segment.visit(count_held, &count); });
     return Py_REFCNT(object) <= count.found;
   }
 
-  void note_native_rest() {
-    ++live_totals().native_stretches;
-    note_reason(request_.name, piece_->variant()->eager_reason);
+  void note_eager_fallback() {
+    ++live_totals().eager_fallbacks;
+    note_reason(request_.name, segment_->entry()->eager_reason);
   }
 
   // Whether a surrounding call is opaque from now on, because the segment could not end inside of it.
@@ -524,8 +522,8 @@ class CaptureRun final : public PieceMaker {
     const CressetActivation* at = cresset_eval_current();
     if (leave_whole(at)) return true;
     if (obstacle.is(InOperation)) return leave_whole_at(at);
-    const Variant& variant = *piece_->variant();
-    if (obstacle.is(ChangedModes) && variant.after.inference_mode != variant.state.inference_mode)
+    const CacheEntry& entry = *segment_->entry();
+    if (obstacle.is(ChangedModes) && entry.after.inference_mode != entry.state.inference_mode)
       return !std::exchange(request_.inference_apart, true);
     if (closed_frame_ <= 0) return false;
     for (int i = frame_count_ - closed_frame_; i > 0 && at != nullptr; --i) at = at->caller;
@@ -534,21 +532,21 @@ class CaptureRun final : public PieceMaker {
 
   // State or a caller receives an address: the next call captures again. Addresses in frames belong to copy.deepcopy().
   void leave_address(const UnsupportedResult& held) {
-    if (held.address != nullptr && !held.in_frames && session_->leave_address(held.address))
-      piece_->variant()->raised = true;
+    if (held.address != nullptr && !held.in_frames && session_->addresses().leave_address(held.address))
+      segment_->entry()->raised = true;
   }
 
   // Reconstructs all frames. Remembers the frame with an object which cannot be reconstructed.
-  Recipe build_frames(PyObject* contents) {
+  Reconstruction build_frames(PyObject* contents) {
     frame_count_ = static_cast<int>(PyTuple_GET_SIZE(contents));
-    RecipeBuilder& recipes = piece_->recipes();
-    recipes.behind_break = true;
-    recipes.number_items_of(contents);
+    ReconstructionBuilder& builder = segment_->builder();
+    builder.behind_break = true;
+    builder.number_items_of(contents);
     try {
-      return recipes.build(contents, "frames");
+      return builder.build(contents, "frames");
     } catch (UnsupportedResult& e) {
       e.in_frames = true;
-      if (e.helps_as_a_whole) closed_frame_ = static_cast<int>(recipes.item());
+      if (e.helps_as_a_whole) closed_frame_ = static_cast<int>(builder.item());
       throw;
     }
   }
@@ -561,57 +559,57 @@ class CaptureRun final : public PieceMaker {
       return std::any_of(items, items + PyTuple_GET_SIZE(contents), [&](PyObject* o) { return shares_iterator(o); });
     }
     const bool moves = PyIter_Check(contents) != 0 && PyGen_CheckExact(contents) == 0;
-    return moves && piece_->recipes().makes(contents);
+    return moves && segment_->builder().makes(contents);
   }
 
   // Builds the reconstructions of the frames and the operation, or returns why they are impossible.
   BreakReason make_break() {
     closed_frame_ = -1;
-    Variant& variant = *piece_->variant();
-    const InProgress& op = session_->in_progress();
+    CacheEntry& entry = *segment_->entry();
+    const InProgress& op = session_->operation().in_progress();
     if (request_.options.fullgraph) return {UserRequest, "fullgraph=True"};
-    refuse_earlier_pieces();
+    refuse_earlier_segments();
     const BreakReason refusal = session_->refusal();
-    variant.raised |= session_->was_unseen();
+    entry.raised |= session_->segment().was_unseen();
     if (!refusal.empty()) return refusal;
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
       return {InOperation, "in the middle of an operation of the interpreter"};
-    if (session_->has_ended()) return {NoReconstruction, "when the program has ended, and what it held dies"};
+    if (session_->frames().has_ended()) return {NoReconstruction, "when the program has ended, and what it held dies"};
     if (op.in_transform)
       return {AutogradFeature, "inside a transform of torch.func, or a level of torch.autograd.forward_ad"};
     if (op.uses_up) return {SideEffect, "the operation in progress has begun to use up what it was given"};
-    if (piece_->capture().has_effects_since(op.done))
+    if (segment_->capture().has_effects_since(op.done))
       return {SideEffect, "the operation had written tensors or drawn random numbers before"};
     std::string why;
     const Frames frames = frames_after(innermost, op.kind == Operation::Kind::Truth, &why);
     if (!frames.contents) return {NoReconstruction, why};
     const SeeRunning running(frames.running);
-    variant.after = op.state;
-    if (!variant.after.reachable_from(variant.state)) return {ChangedModes, "inside a change of torch's modes"};
-    piece_->begin_recipes(session_.get());
-    RecipeBuilder& recipes = piece_->recipes();
-    variant.next.point = point_at(frames.place);
-    variant.next.point->plain_sizes |= std::exchange(plainly_, false);
-    variant.next.operation = op.kept();
+    entry.after = op.state;
+    if (!entry.after.reachable_from(entry.state)) return {ChangedModes, "inside a change of torch's modes"};
+    segment_->begin_reconstructions(session_.get());
+    ReconstructionBuilder& builder = segment_->builder();
+    entry.next.point = point_at(frames.place);
+    entry.next.point->plain_sizes |= std::exchange(plainly_, false);
+    entry.next.operation = op.kept();
     try {
-      variant.effects = effects_of(recipes);
+      entry.side_effects = effects_of(builder);
       if (shares_iterator(frames.contents.get())) return {NoReconstruction, "an iterator in state goes on"};
-      variant.next.frames = build_frames(frames.contents.get());
-      for (const PyRef& operand : variant.next.operation.operands)
-        variant.next.operands.push_back(recipes.build(operand.get(), "operand"));
+      entry.next.frames = build_frames(frames.contents.get());
+      for (const PyRef& operand : entry.next.operation.operands)
+        entry.next.operands.push_back(builder.build(operand.get(), "operand"));
       build_fates();
     } catch (const UnsupportedResult& e) {
       leave_address(e);
-      return {e.kind, e.path + " of type " + e.type_name + " lives on, which no recipe rebuilds"};
+      return {e.kind, e.path + " of type " + e.type_name + " lives on, which cannot be reconstructed"};
     }
-    if (piece_->capture().closed()) return {NoReconstruction, kEndedMeanwhile};
-    variant.next.operation.operands.clear();
-    collect_constants(variant.args, variant.next.constants);
-    collect_constants(variant.kwargs, variant.next.constants);
-    for (const StateFacts::Input& input : variant.facts.inputs()) collect_constants(input.spec, variant.next.constants);
-    session_->ends_here();
-    return end_recipes(op.serial);
+    if (segment_->capture().closed()) return {NoReconstruction, kEndedMeanwhile};
+    entry.next.operation.operands.clear();
+    collect_constants(entry.args, entry.next.constants);
+    collect_constants(entry.kwargs, entry.next.constants);
+    for (const StateGuards::Input& input : entry.guards.inputs()) collect_constants(input.spec, entry.next.constants);
+    session_->operation().ends_here();
+    return end_reconstructions(op.serial);
   }
 
   // Runs the autograd graph of a segment which ends, at a break or with the call.
@@ -619,19 +617,20 @@ class CaptureRun final : public PieceMaker {
     const py::gil_scoped_acquire gil;
     std::optional<CompilingFlag> compiling;
     if (scope_ == nullptr) compiling.emplace();
-    RecordRun seen;
+    AutogradTraceRun seen;
     const auto learn = [&] {
-      const SetAside raised;
+      const SavedError raised;
       const NotEvaluated own_business;
-      const bool at_break = piece_->variant()->next.point != nullptr;
-      leave_to_autograd(seen, piece_->capture(),
-                        [&](PyObject* object) { return lives_on(object, piece_->recipes(), *session_, at_break); });
-      if (seen.failed || !piece_->capture().part_failure().empty()) seen.undo();
+      const bool at_break = segment_->entry()->next.point != nullptr;
+      defer_to_autograd(seen, segment_->capture(),
+                        [&](PyObject* object) { return lives_on(object, segment_->builder(), *session_, at_break); });
+      if (seen.failed || !segment_->capture().subgraphs().subgraph_failure().empty()) seen.undo();
     };
     const PyRef objects = objects_of(python);
-    if (has_hook_of_c(objects.get())) return piece_->capture().fail_part({AutogradFeature, "a hook is C code"});
+    bridge::SubgraphRecorder& subgraphs = segment_->capture().subgraphs();
+    if (has_hook_of_c(objects.get())) return subgraphs.fail_subgraph({AutogradFeature, "a hook is C code"});
     try {
-      session_->run_part(objects.get(), run, seen);
+      session_->run_subgraph(objects.get(), run, seen);
     } catch (...) {
       if (seen.calls.empty()) leave_nodes_to_autograd(objects.get());
       learn();
@@ -641,33 +640,33 @@ class CaptureRun final : public PieceMaker {
   }
 
   // If a function must be left to autograd and was not recorded as such before, the next call captures again.
-  BreakReason end_recipes(uint64_t before) {
-    BreakReason why = piece_->end_recipes(before);
-    if (!why.empty() && piece_->capture().retained_gradients) leave_to_autograd(UseOfAutograd::Retains);
-    if (!why.empty() && piece_->capture().freed_graph) leave_to_autograd(UseOfAutograd::Frees);
-    if (!why.empty()) piece_->variant()->raised |= count_left_to_autograd() != left_to_autograd_;
+  BreakReason end_reconstructions(uint64_t before) {
+    BreakReason why = segment_->end_reconstructions(before);
+    if (!why.empty() && segment_->capture().gradients().retained_gradients()) defer_to_autograd(UseOfAutograd::Retains);
+    if (!why.empty() && segment_->capture().gradients().freed_graph()) defer_to_autograd(UseOfAutograd::Frees);
+    if (!why.empty()) segment_->entry()->raised |= count_eager_autograd_calls() != eager_autograd_calls_;
     return why;
   }
 
-  std::vector<Effect> effects_of(RecipeBuilder& recipes) {
-    drop_replaced(session_->writes());
-    return build_effects(recipes, session_->writes());
+  std::vector<ReplayedEffect> effects_of(ReconstructionBuilder& builder) {
+    drop_replaced(session_->writes().entries());
+    return build_side_effects(builder, session_->writes().entries());
   }
 
   void build_fates() {
     if (session_ == nullptr) return;
-    for (const Session::ArgumentGenerator& generator : session_->generators()) {
-      Fate& fate = piece_->variant()->fates.emplace_back();
+    for (const Provenance::ArgumentGenerator& generator : session_->provenance().generators()) {
+      Fate& fate = segment_->entry()->fates.emplace_back();
       fate.path = generator.path;
       fate.lives_on = generator.get() != nullptr;
-      if (fate.lives_on) fate.recipe = piece_->recipes().build(generator.get(), "a generator");
+      if (fate.lives_on) fate.reconstruction = segment_->builder().build(generator.get(), "a generator");
     }
   }
 
-  std::shared_ptr<Point> point_at(const Place& place) {
-    for (const std::shared_ptr<Point>& point : request_.points)
+  std::shared_ptr<ResumePoint> point_at(const Place& place) {
+    for (const std::shared_ptr<ResumePoint>& point : request_.points)
       if (point->place == place) return point;
-    request_.points.push_back(std::make_shared<Point>());
+    request_.points.push_back(std::make_shared<ResumePoint>());
     request_.points.back()->place = place;
     request_.points.back()->drops_value = place.drops_value();
     return request_.points.back();
@@ -675,53 +674,53 @@ class CaptureRun final : public PieceMaker {
 
   // Begins the next segment in the same evaluation. Returns false when CPython runs the rest of the call.
   bool begin_next(const Break& last, PyObject* frames, PyObject* kwargs) {
-    const std::shared_ptr<Point> point = last.point;
+    const std::shared_ptr<ResumePoint> point = last.point;
     is_repeated_ = false;
-    const bool mine = !left_to_others(frames, kwargs) && (request_.turn.take() || wait_for(request_.turn));
-    std::shared_ptr<Variant> variant = mine ? new_successor(last, frames, kwargs) : nullptr;
-    if (variant == nullptr) return request_.turn.give(), false;
-    home_ = &point->successors;
-    varying_ = &point->varying;
+    const bool mine = !left_to_others(frames, kwargs) && (request_.lock.take() || wait_for(request_.lock));
+    std::shared_ptr<CacheEntry> entry = mine ? new_resume_entry(last, frames, kwargs) : nullptr;
+    if (entry == nullptr) return request_.lock.give(), false;
+    home_ = &point->resume_entries;
+    dynamic_ = &point->automatic_dynamic;
     worth_ = &point->worth;
     options_ = point->plain_sizes ? &plain_options_ : &request_.options;
-    if (!open(std::move(variant), frames, kwargs)) return keep_piece(), request_.turn.give(), false;
-    piece_->is_repeated = is_repeated_;
-    scope_->switch_to(piece_->capture());
+    if (!open(std::move(entry), frames, kwargs)) return keep_segment(), request_.lock.give(), false;
+    segment_->is_repeated = is_repeated_;
+    scope_->switch_to(segment_->capture());
     return true;
   }
 
   // Returns nullptr when no further segment is allowed. An existing segment is captured again, so that this call
   // reaches the code behind it, but only a limited number of times.
-  std::shared_ptr<Variant> new_successor(const Break& last, PyObject* frames, PyObject* kwargs) {
+  std::shared_ptr<CacheEntry> new_resume_entry(const Break& last, PyObject* frames, PyObject* kwargs) {
     const TorchState state = TorchState::now();
-    for (const std::shared_ptr<Variant>& known : last.point->successors) {
+    for (const std::shared_ptr<CacheEntry>& known : last.point->resume_entries) {
       if (!begins_with(*known, state, frames, kwargs)) continue;
       if (!known->eager_reason.empty())
-        CRESSET_LOG(Recompiles, request_.name + ": goes on natively from " + last.point->place.text() + ": " +
+        CRESSET_LOG(Recompiles, request_.name + ": eager fallback from " + last.point->place.text() + ": " +
                                     known->eager_reason.text());
       if (!known->eager_reason.empty() || ++repeated_ > threshold::kRepeated) return nullptr;
       is_repeated_ = true;
       break;
     }
     const auto make = [&](bool numbers) {
-      return make_successor(request_.options, last, state, frames, kwargs, numbers);
+      return make_resume_entry(request_.options, last, state, frames, kwargs, numbers);
     };
-    Varying& varying = last.point->varying;
-    expect_numbers(varying, last.frames, "frames");
-    std::shared_ptr<Variant> variant = make(false);
-    if (variant == nullptr || (last.point->successors.empty() && varying.ints.empty())) return variant;
+    AutomaticDynamic& automatic_dynamic = last.point->automatic_dynamic;
+    expect_numbers(automatic_dynamic, last.frames, "frames");
+    std::shared_ptr<CacheEntry> entry = make(false);
+    if (entry == nullptr || (last.point->resume_entries.empty() && automatic_dynamic.ints.empty())) return entry;
     last.point->worth.dropped +=
-        learn(varying, last.point->successors, variant->args, variant->kwargs, /*floats=*/true);
-    variant = make(true);
+        learn(automatic_dynamic, last.point->resume_entries, entry->args, entry->kwargs, /*floats=*/true);
+    entry = make(true);
     const bool raised = PyDict_GetItemString(kwargs, "raised") != nullptr;  // the evaluator holds the exception
-    return variant == nullptr || !raised || !holds_symbol(variant->kwargs) ? variant : make(false);
+    return entry == nullptr || !raised || !holds_symbol(entry->kwargs) ? entry : make(false);
   }
 
   // ---- Symbolic numbers
 
   // Replaces the symbols in written values by plain numbers, as in later calls.
   void remove_written_symbols() {
-    if (session_ != nullptr) take_symbols_out(session_->writes(), session_->changed_unseen());
+    if (session_ != nullptr) take_symbols_out(session_->writes().entries(), session_->provenance().changed_unseen());
   }
 
   const CaptureRequest& request_;
@@ -730,24 +729,24 @@ class CaptureRun final : public PieceMaker {
   bool plainly_ = false;                               // for the next segment
   std::optional<NoCollection>& no_collection_;
   std::shared_ptr<void> rest_;  // after CPython has taken over the frames
-  Young young_;
-  std::unique_ptr<Session> session_;  // with the evaluator
-  std::unique_ptr<Piece> piece_;      // the open segment, or the last segment
+  NewObjects new_;
+  std::unique_ptr<Session> session_;       // with the evaluator
+  std::unique_ptr<GraphSegment> segment_;  // the open segment, or the last segment
   std::shared_ptr<sym::ShapeEnv> env_of_first_;
   std::vector<bridge::SymbolBinding> symbols_of_first_;
-  std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold their symbols
-  const size_t left_to_autograd_ = count_left_to_autograd();
+  std::vector<std::unique_ptr<GraphSegment>> retired_;  // frames may still hold their symbols
+  const size_t eager_autograd_calls_ = count_eager_autograd_calls();
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;
-  Varying* varying_ = &request_.varying;
+  AutomaticDynamic* dynamic_ = &request_.automatic_dynamic;
   Worth* worth_ = nullptr;  // of the resume point where the segment begins
   size_t known_ = 0;        // amount of feedback at the beginning of the segment
   bridge::Capture::Done begun_;
-  Variants* home_ = nullptr;  // owner of the segment's cache entry; nullptr: the caller keeps the entry
+  CacheEntries* home_ = nullptr;  // owner of the segment's cache entry; nullptr: the caller keeps the entry
   const OuterHandled outer_;
   int repeated_ = 0;          // number of existing segments captured again
   bool is_repeated_ = false;  // of the open segment
-  static constexpr const char* kEndedMeanwhile = "a function that was asked what an object consists of ended the piece";
+  static constexpr const char* kEndedMeanwhile = "a graph break in a function that describes the parts of an object";
   int closed_frame_ = -1, frame_count_ = 0;  // the frame that kept the segment from ending
   bool stopped_ = false;                     // CPython runs the rest
   CaptureTime time_;
@@ -762,38 +761,38 @@ static PyRef captured(const CaptureRequest& request, F&& go) {
   const Capturing now;
   begin_loops();
   HooksOfCall hooks;
-  std::vector<std::shared_ptr<Variant>> variants;
+  std::vector<std::shared_ptr<CacheEntry>> cache_entries;
   PyRef result;
   {
     std::optional<NoCollection> no_collection(std::in_place);
     CaptureRun run(request, no_collection);
     result = go(run);
-    variants = run.variants();
+    cache_entries = run.cache_entries();
   }
   forget_looks();
   if (hooks.number_those_that_stay())
-    for (const std::shared_ptr<Variant>& variant : variants) {
-      variant->next = {};
-      if (variant->eager_reason.empty())
-        variant->eager_reason = {BreakKind::AutogradFeature, "registers a hook that stays"};
+    for (const std::shared_ptr<CacheEntry>& entry : cache_entries) {
+      entry->next = {};
+      if (entry->eager_reason.empty())
+        entry->eager_reason = {BreakKind::AutogradFeature, "registers a hook that stays"};
     }
   return result;
 }
 
-PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
+PyRef capture_call(const CaptureRequest& request, std::shared_ptr<CacheEntry> entry, PyObject* args, PyObject* kwargs) {
   return captured(request, [&](CaptureRun& run) {
     // A call that advances a generator argument runs in eager mode in any case.
     const auto is_generator = [](PyObject* arg) { return PyGen_CheckExact(arg) != 0; };
     PyObject** const given = PySequence_Fast_ITEMS(args);
     if (std::any_of(given, given + PyTuple_GET_SIZE(args), is_generator)) enter_inference_apart(false);
-    return run.call(std::move(variant), args, kwargs);
+    return run.call(std::move(entry), args, kwargs);
   });
 }
 
-PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
-                   PyRef frames, PyObject* value, PyObject* exception) {
+PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<ResumePoint>& point,
+                   std::shared_ptr<CacheEntry> entry, PyRef frames, PyObject* value, PyObject* exception) {
   return captured(request, [&](CaptureRun& run) {
-    return run.resume(point, std::move(variant), std::move(frames), value, exception);
+    return run.resume(point, std::move(entry), std::move(frames), value, exception);
   });
 }
 

@@ -11,7 +11,7 @@ class CallOwner {
  public:
   virtual const Feedback& feedback() const = 0;
   // CPython continues the call after its capture has ended, until the result is destroyed.
-  virtual std::shared_ptr<void> begin_native_rest() = 0;
+  virtual std::shared_ptr<void> begin_eager_fallback() = 0;
 
  protected:
   ~CallOwner() = default;

@@ -25,7 +25,7 @@ OutOfCapture::OutOfCapture()
     : capture_(bridge::Capture::exchange_current(nullptr)),
       session_(Session::exchange_current(nullptr)),
       capturing_(std::exchange(capturing, false)),
-      evaluation_(cresset_eval_set_aside()) {}
+      evaluation_(cresset_eval_suspend()) {}
 OutOfCapture::~OutOfCapture() {
   cresset_eval_take_back(evaluation_);
   capturing = capturing_;

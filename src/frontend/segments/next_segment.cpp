@@ -5,10 +5,10 @@
 #include <unordered_set>
 
 #include "base/log.h"
+#include "frontend/cache_entries/automatic_dynamic.h"
+#include "frontend/cache_entries/limits.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/feedback/thresholds.h"
-#include "frontend/variants/automatic_dynamic.h"
-#include "frontend/variants/limits.h"
 
 namespace cresset::frontend {
 
@@ -17,46 +17,47 @@ PyRef outcome(PyObject* value, PyObject* exception) {
                                       : Py_BuildValue("{s:O}", "value", value));
 }
 
-bool begins_with(Variant& piece, const TorchState& state, PyObject* frames, PyObject* kwargs) {
+bool begins_with(CacheEntry& segment, const TorchState& state, PyObject* frames, PyObject* kwargs) {
   CallLeaves leaves;
-  if (piece.state != state || !are_alive(piece.modes) || !match(piece.args, frames, leaves, nullptr) ||
-      !match(piece.kwargs, kwargs, leaves, nullptr) || !piece.facts.holds(nullptr) ||
-      !piece.facts.gather(leaves, nullptr))
+  if (segment.state != state || !are_alive(segment.modes) || !match(segment.args, frames, leaves, nullptr) ||
+      !match(segment.kwargs, kwargs, leaves, nullptr) || !segment.guards.holds(nullptr) ||
+      !segment.guards.gather(leaves, nullptr))
     return false;
-  std::vector<int64_t> symbols(piece.symbol_count);
-  return piece.entry == nullptr || piece.entry->matches(leaves.tensors, leaves.ints, symbols.data(), nullptr);
+  std::vector<int64_t> symbols(segment.symbol_count);
+  return segment.program == nullptr || segment.program->matches(leaves.tensors, leaves.ints, symbols.data(), nullptr);
 }
 
-std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
-                                        PyObject* frames, PyObject* kwargs, bool numbers) {
+std::shared_ptr<CacheEntry> make_resume_entry(const CompileOptions& options, const Break& last, const TorchState& state,
+                                              PyObject* frames, PyObject* kwargs, bool numbers) {
   // The contents of exceptions tend to differ from call to call.
-  if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= threshold::kAfterExceptions)
+  if (PyDict_GetItemString(kwargs, "raised") != nullptr &&
+      last.point->resume_entries.size() >= threshold::kAfterExceptions)
     return nullptr;
-  if (is_other_code_each_time(last.point->successors, PyDict_GetItemString(kwargs, "value"))) return nullptr;
-  expect_result(last.point->varying, kwargs);
+  if (is_other_code_each_time(last.point->resume_entries, PyDict_GetItemString(kwargs, "value"))) return nullptr;
+  expect_result(last.point->automatic_dynamic, kwargs);
   std::unordered_set<PyObject*> constants;
   collect_constants(last.frames, constants);
   for (const PyRef& constant : last.constants) constants.insert(constant.get());
   const bool dynamic = options.dynamic && !last.point->plain_sizes;
-  SpecBuilder builder(dynamic && numbers ? &last.point->varying.ints : nullptr, /*any_object=*/true);
+  SpecBuilder builder(dynamic && numbers ? &last.point->automatic_dynamic.ints : nullptr, /*any_object=*/true);
   builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
-  tell_what_varies(last.point->varying, builder);
-  auto variant = std::make_shared<Variant>();
-  variant->state = state;
-  variant->modes = modes_now();
+  tell_what_varies(last.point->automatic_dynamic, builder);
+  auto entry = std::make_shared<CacheEntry>();
+  entry->state = state;
+  entry->modes = modes_now();
   try {
-    std::tie(variant->args, variant->kwargs) = builder.build_both(frames, "frames", kwargs, "");
+    std::tie(entry->args, entry->kwargs) = builder.build_both(frames, "frames", kwargs, "");
     builder.same_at_every_call = nullptr;
     builder.varying_objects = nullptr;
-    take_state(variant->facts, last.point->varying, builder, dynamic);
+    take_state(entry->guards, last.point->automatic_dynamic, builder, dynamic);
   } catch (const UnsupportedArgument& e) {
-    CRESSET_LOG(Recompiles, "no piece can begin at " + last.point->place.text() + ": " + e.path + " of type " +
+    CRESSET_LOG(Recompiles, "no graph segment can begin at " + last.point->place.text() + ": " + e.path + " of type " +
                                 e.type_name + " cannot be guarded");
     return nullptr;
   }
-  if (last.point->worth.exhausted() || !has_room(*last.point, variant->args, options.successor_limit))
-    return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
-  return variant;
+  if (last.point->worth.exhausted() || !has_room(*last.point, entry->args, options.resume_entry_limit))
+    return warn_too_many_resume_entries(*last.point, options.resume_entry_limit), nullptr;
+  return entry;
 }
 
 }  // namespace cresset::frontend

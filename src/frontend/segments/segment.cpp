@@ -11,6 +11,7 @@
 #include "bridge/capture/meta_shape_rule.h"
 #include "bridge/capture/rng_state.h"
 #include "bridge/capture/sym_node.h"
+#include "frontend/cache_entries/released_inputs.h"
 #include "frontend/cpython/errors.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/stats.h"
@@ -22,7 +23,6 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/wrapper_tensors.h"
-#include "frontend/variants/released_inputs.h"
 #include "sym/explain.h"
 
 namespace cresset::frontend {
@@ -104,9 +104,9 @@ void log_suggestions(sym::ShapeEnv& env) {
 
 }  // namespace
 
-Piece::Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, ShapeProfile* profile)
+GraphSegment::GraphSegment(const CompileOptions& options, std::shared_ptr<CacheEntry> entry, ShapeProfile* profile)
     : options_(options),
-      variant_(std::move(variant)),
+      entry_(std::move(entry)),
       profile_(profile),
       capture_(std::make_shared<bridge::Capture>(options.dynamic)) {
   capture_->symbolic_numbers = options.symbolic_numbers || options.fullgraph;
@@ -124,47 +124,47 @@ void add_tensors(PyObject* value, std::vector<at::Tensor>& out) {
 
 }  // namespace
 
-void Piece::settle_native_results(PyObject* value) const {
+void GraphSegment::settle_native_results(PyObject* value) const {
   std::vector<at::Tensor> tensors;
   if (value != nullptr) add_tensors(value, tensors);
-  if (!tensors.empty()) capture_->settle_native_results(tensors);
+  if (!tensors.empty()) capture_->gradients().settle_native_results(tensors);
 }
 
-void Piece::retire() {
+void GraphSegment::retire() {
   leaves_.clear();
-  variant_->facts.end_capture();
+  entry_->guards.end_capture();
   args_ = kwargs_ = given_args_ = given_kwargs_ = {};
   builder_.reset();
   capture_->forget_inputs();
 }
 
-int Piece::visit(visitproc visit, void* arg) const {
+int GraphSegment::visit(visitproc visit, void* arg) const {
   for (const PyRef* held : {&args_, &kwargs_, &given_args_, &given_kwargs_}) Py_VISIT(held->get());
   for (const PyRef& part : leaves_.kept) Py_VISIT(part.get());
   for (const PyRef& held : leaves_.state) Py_VISIT(held.get());
-  return variant_->visit(visit, arg);
+  return entry_->visit(visit, arg);
 }
 
-void Piece::refuse(BreakReason why) {
-  if (variant_->eager_reason.empty()) variant_->eager_reason = std::move(why);
+void GraphSegment::refuse(BreakReason why) {
+  if (entry_->eager_reason.empty()) entry_->eager_reason = std::move(why);
 }
 
-void Piece::enter(PyObject* args, PyObject* kwargs) {
+void GraphSegment::enter(PyObject* args, PyObject* kwargs) {
   args_ = PyRef::borrow(args);
   kwargs_ = PyRef::borrow(kwargs);
-  if (!match(variant_->args, args, leaves_, nullptr) || !match(variant_->kwargs, kwargs, leaves_, nullptr))
+  if (!match(entry_->args, args, leaves_, nullptr) || !match(entry_->kwargs, kwargs, leaves_, nullptr))
     bridge::abort_capture(BreakKind::UnguardedState, "an argument does not equal itself");
-  if (!variant_->facts.gather(leaves_, nullptr))
+  if (!entry_->guards.gather(leaves_, nullptr))
     bridge::abort_capture(BreakKind::UnguardedState, "a tensor among the program's state is gone");
   // Keeps the containers that are inspected at the end of the segment. Other containers may die before: the program
   // releases an iterator at the end of its loop.
   for (PyObject* const container : leaves_.containers)
     if (PyList_CheckExact(container) || PyDict_CheckExact(container)) leaves_.kept.push_back(PyRef::borrow(container));
   LeafNames names;
-  names.collect(variant_->args);
-  names.collect(variant_->kwargs);
-  for (const StateFacts::Input& input : variant_->facts.inputs()) names.collect(input.spec);
-  variant_->facts.know(leaves_);
+  names.collect(entry_->args);
+  names.collect(entry_->kwargs);
+  for (const StateGuards::Input& input : entry_->guards.inputs()) names.collect(input.spec);
+  entry_->guards.know(leaves_);
   for (const at::Tensor& tensor : leaves_.tensors) bridge::refresh_history(tensor);
   std::vector<PyRef> floats(leaves_.tensors.size()), ints, numbers;
   const auto python_object = [](py::object value) { return PyRef::steal(value.release().ptr()); };
@@ -180,16 +180,18 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
     const PyRef python = checked(THPVariable_Wrap(leaves_.tensors[i]));
     const auto marks = marks_of(python.get(), leaves_.tensors[i].dim(), names.tensors[i], profile_);
     note_fixed(leaves_.tensors[i], names.tensors[i], marks);
-    capture_->add_guest(leaves_.tensors[i], names.tensors[i], marks);
+    capture_->add_input_proxy(leaves_.tensors[i], names.tensors[i], marks);
   }
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
-    adopt(ints.emplace_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i])))).get());
+    adopt(ints.emplace_back(
+                  python_object(py::cast(capture_->recorder().add_int_argument(leaves_.ints[i], names.ints[i]))))
+              .get());
   presume_varying(std::move(names.presumed));
   for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
   Symbols symbols{numbers, placed_};
-  given_args_ = with_symbols(variant_->args, args, symbols);
-  given_kwargs_ = with_symbols(variant_->kwargs, kwargs, symbols);
-  variant_->facts.place(leaves_.state, symbols);
+  given_args_ = with_symbols(entry_->args, args, symbols);
+  given_kwargs_ = with_symbols(entry_->kwargs, kwargs, symbols);
+  entry_->guards.place(leaves_.state, symbols);
   texts_ = std::move(symbols.texts);
   for (const Symbols::Wrapper& wrapper : symbols.wrappers) {
     const bridge::Capture::Scope scope(*capture_);
@@ -197,43 +199,45 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   }
 }
 
-void Piece::note_fixed(const at::Tensor& tensor, const std::string& name, const std::vector<bridge::DimMark>& marks) {
+void GraphSegment::note_fixed(const at::Tensor& tensor, const std::string& name,
+                              const std::vector<bridge::DimMark>& marks) {
   for (size_t d = 0; d < marks.size(); ++d)
     if (marks[d].policy == sym::Policy::Static && !marks[d].unbacked)
       fixed_.push_back({c10::str(name, ".size(", d, ")"), tensor.size(static_cast<int64_t>(d))});
 }
 
-void Piece::begin_recipes(Session* session) {
-  builder_ = std::make_unique<RecipeBuilder>(*capture_);
+void GraphSegment::begin_reconstructions(Session* session) {
+  builder_ = std::make_unique<ReconstructionBuilder>(*capture_);
   if (session == nullptr) return;
-  builder_->existed = [session](PyObject* object) { return session->existed(object); };
-  builder_->holds_function = [session](PyObject* function) { session->learn_what_it_holds(function); };
+  builder_->existed = [session](PyObject* object) { return session->provenance().existed(object); };
+  builder_->holds_function = [session](PyObject* function) { session->frames().learn_what_it_holds(function); };
   builder_->generator_number = [session](PyObject* object) {
-    const auto& generators = session->generators();
+    const auto& generators = session->provenance().generators();
     const auto found =
         std::find_if(generators.begin(), generators.end(), [&](const auto& g) { return g.get() == object; });
     return found != generators.end() ? static_cast<int32_t>(found - generators.begin()) : -1;
   };
-  builder_->is_older = [session](PyObject* tuple) { return session->is_older(tuple); };
-  builder_->is_opaque = [session](PyObject* object) { return session->is_opaque(object); };
-  builder_->arrays = &session->arrays();
-  builder_->is_address = [session](PyObject* number) { return session->is_address(number); };
+  builder_->is_older = [session](PyObject* tuple) { return session->provenance().is_older(tuple); };
+  builder_->is_opaque = [session](PyObject* object) { return session->provenance().is_opaque(object); };
+  builder_->arrays = &session->provenance().arrays();
+  builder_->is_address = [session](PyObject* number) { return session->addresses().is_address(number); };
   builder_->sum_of = [session](PyObject* list) -> std::pair<PyRef, PyRef> {
-    const Session::Sum* const sum = session->sum_of(list);
+    const Provenance::Sum* const sum = session->provenance().sum_of(list);
     return sum != nullptr ? std::pair{sum->list, sum->items} : std::pair<PyRef, PyRef>();
   };
   builder_->is_of_call = [session](PyObject* object) {
-    return is_tensor(object) || session->argument_path(object) != nullptr || !session->existed(object);
+    return is_tensor(object) || session->provenance().argument_path(object) != nullptr ||
+           !session->provenance().existed(object);
   };
-  builder_->argument_path = [session](PyObject* object) { return session->way_to(object); };
+  builder_->argument_path = [session](PyObject* object) { return session->provenance().way_to(object); };
 }
 
-BreakReason Piece::end_recipes(uint64_t before) {
-  variant_->shared_slots = builder_->shared_slots;
+BreakReason GraphSegment::end_reconstructions(uint64_t before) {
+  entry_->shared_slots = builder_->shared_slots;
   BreakReason why;
   {
     const py::gil_scoped_release no_gil;
-    why = capture_->record_gradients(builder_->tensors);
+    why = capture_->gradients().record_gradients(builder_->tensors);
   }
   PyErr_Clear();  // the error of autograd's Python code (a checkpoint) is in `why`
   if (!why.empty()) return why;
@@ -245,7 +249,7 @@ BreakReason Piece::end_recipes(uint64_t before) {
   add_held_by_tracebacks();
   add_held_by_arguments();
   add_temporaries(before);
-  if (options_.fullgraph && capture_->reads_data())
+  if (options_.fullgraph && capture_->recorder().reads_data())
     return {BreakKind::DataDependentValue, "what runs depends on a number read from tensor data"};
   // Cycles which hold tensors of the call are young. A full collection costs tens of milliseconds. If it found no such
   // tensors once, the function stores tensors elsewhere, and the full collection is not repeated.
@@ -268,7 +272,7 @@ static bool is_unknown_to_python(const at::Tensor& tensor) {
 
 // The autograd graph of a view keeps its base alive (tensor._base), and the viewed tensor if the dtype differs. These
 // tensors do not escape, but must become real too.
-void Piece::add_bases() {
+void GraphSegment::add_bases() {
   std::vector<at::Tensor>& tensors = builder_->tensors;
   const auto is_known = [&](const at::Tensor& tensor) {
     return std::any_of(tensors.begin(), tensors.end(), [&](const at::Tensor& t) { return t.is_same(tensor); });
@@ -287,7 +291,7 @@ void Piece::add_bases() {
 }
 
 // Frames of an exception's traceback hold their locals.
-void Piece::add_held_by_tracebacks() {
+void GraphSegment::add_held_by_tracebacks() {
   std::unordered_set<const bridge::TraceTensor*> known;
   for (const at::Tensor& t : builder_->tensors) known.insert(bridge::TraceTensor::from(t));
   const auto add = [&](PyObject* object) {
@@ -300,7 +304,7 @@ void Piece::add_held_by_tracebacks() {
 }
 
 // The segment keeps its arguments, even if the program released them, with the tensors stored in them.
-void Piece::add_held_by_arguments() {
+void GraphSegment::add_held_by_arguments() {
   std::unordered_set<const c10::TensorImpl*> known(floats_.begin(), floats_.end());
   for (const at::Tensor& t : builder_->tensors) known.insert(bridge::TraceTensor::from(t));
   const auto add = [&](const at::Tensor& tensor) {
@@ -321,14 +325,14 @@ void Piece::add_held_by_arguments() {
 }
 
 // Temporaries of the operation in progress must become real too.
-void Piece::add_temporaries(uint64_t since) {
+void GraphSegment::add_temporaries(uint64_t since) {
   for (const at::Tensor& t : capture_->held())
     if (static_cast<const bridge::TraceTensor*>(t.unsafeGetTensorImpl())->serial() >= since)
       builder_->tensors.push_back(t);
 }
 
 // Proxy tensors that are alive without a reconstruction were stored somewhere, and no replay covers this write.
-bool Piece::stored_elsewhere(uint64_t before) {
+bool GraphSegment::stored_elsewhere(uint64_t before) {
   const std::vector<at::Tensor> held = capture_->held();
   return std::any_of(held.begin(), held.end(), [&](const at::Tensor& t) {
     const auto* trace = static_cast<const bridge::TraceTensor*>(t.unsafeGetTensorImpl());
@@ -345,18 +349,18 @@ static bool draws(const graph::Graph& graph) {
 }
 
 // Guards the values of inspected floats and strings.
-void Piece::pin_inputs() {
+void GraphSegment::specialize_inputs() {
   size_t next_float = 0;
-  pin_floats(variant_->args, leaves_, capture_->pinned_floats, next_float);
-  pin_floats(variant_->kwargs, leaves_, capture_->pinned_floats, next_float);
-  variant_->facts.pin_floats(leaves_, capture_->pinned_floats, next_float);
+  specialize_floats(entry_->args, leaves_, capture_->specialized_floats, next_float);
+  specialize_floats(entry_->kwargs, leaves_, capture_->specialized_floats, next_float);
+  entry_->guards.specialize_floats(leaves_, capture_->specialized_floats, next_float);
   for (const auto& [spec, text] : std::exchange(texts_, {}))
-    const_cast<ArgSpec*>(spec)->object = PyRef::borrow(looked_at_text(text.get()));
+    const_cast<ArgSpec*>(spec)->object = PyRef::borrow(looked_at_string(text.get()));
 }
 
-void Piece::compile_and_run() {
+void GraphSegment::compile_and_run() {
   capture_->close();
-  pin_inputs();
+  specialize_inputs();
   std::vector<at::Tensor> real;
   bridge::Captured once;
   std::string internal_error;
@@ -371,27 +375,27 @@ void Piece::compile_and_run() {
   } catch (const bridge::PredictionError& e) {
     bridge::note_unpredictable(e.op());
     refuse({BreakKind::DataDependentSize, e.what()});
-    variant_->raised = true;                     // the next call specializes the operator's sizes
+    entry_->raised = true;                       // the next call specializes the operator's sizes
   } catch (const bridge::AssumptionFailed& e) {  // the program may suit other calls
     CRESSET_LOG(Recompiles, std::string("one call runs eagerly: ") + e.what_without_backtrace());
   } catch (const InternalError& e) {
     internal_error = e.what();
     refuse({BreakKind::InternalError, "an error of cresset's own: " + internal_error});
   } catch (const PythonError&) {  // misuse
-    const SetAside error;
+    const SavedError error;
     if (generator) generator->restore();
     run_once(std::move(once));
     throw;
   } catch (const c10::Error&) {  // an operator's error, which the program may catch: earlier operators must have run
     capture_->note_failure();
-    if (variant_->entry != nullptr && !variant_->entry->may_run_again(/*put_back=*/true)) throw;
+    if (entry_->program != nullptr && !entry_->program->may_run_again(/*put_back=*/true)) throw;
     if (generator) generator->restore();
     run_once(std::move(once));
     capture_->rethrow_deferred();
     throw;
   }
-  variant_->in_inference = builder_->in_inference;
-  if (refused()) variant_->entry.reset();
+  entry_->in_inference = builder_->in_inference;
+  if (refused()) entry_->program.reset();
   if (real.size() == builder_->tensors.size()) return bridge::Capture::settle(builder_->tensors, real);
   if (generator) generator->restore();
   run_once(std::move(once));
@@ -402,9 +406,9 @@ void Piece::compile_and_run() {
     throw PythonError{};
 }
 
-bool Piece::leaves_containers(PyObject* args, PyObject* kwargs) const {
+bool GraphSegment::leaves_containers(PyObject* args, PyObject* kwargs) const {
   CallLeaves after;
-  if (!match(variant_->args, args, after, nullptr) || !match(variant_->kwargs, kwargs, after, nullptr)) return false;
+  if (!match(entry_->args, args, after, nullptr) || !match(entry_->kwargs, kwargs, after, nullptr)) return false;
   for (size_t i = 0; i < after.tensors.size(); ++i)
     if (!after.tensors[i].is_same(leaves_.tensors[i]) &&
         std::find(after.floats.begin(), after.floats.end(), i) == after.floats.end())
@@ -412,13 +416,13 @@ bool Piece::leaves_containers(PyObject* args, PyObject* kwargs) const {
   return true;
 }
 
-void Piece::run_once(bridge::Captured captured) {
+void GraphSegment::run_once(bridge::Captured captured) {
   if (captured.graph == nullptr) captured = capture_->finish(builder_->tensors);
   bridge::Capture::settle(builder_->tensors, capture_->interpret(captured));
 }
 
 // The first run checks the same guards as later runs.
-std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
+std::vector<at::Tensor> GraphSegment::run_compiled(bridge::Captured captured) {
   if (std::any_of(captured.outputs.begin(), captured.outputs.end(), [](const auto& spec) { return spec.hidden_alias; }))
     bridge::abort_capture(BreakKind::AliasedWrite,
                           "the call returns an alias of a tensor of the caller's which autograd knows as a new tensor");
@@ -427,7 +431,7 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);
   check_marks(*env, fixed_);
-  if (options_.guard_filter) variant_->facts.filter(options_.guard_filter.get());
+  if (options_.guard_filter) entry_->guards.filter(options_.guard_filter.get());
   totals.operators_captured += captured.operators;
   totals.shape_rule_entries += captured.shape_rule_entries;
   totals.generic_rule_entries += captured.generic_rule_entries;
@@ -438,34 +442,34 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   numbers.insert(numbers.end(), capture_->asked_numbers.begin(), capture_->asked_numbers.end());
   {
     py::gil_scoped_release no_gil;
-    variant_->entry =
-        std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text, numbers);
+    entry_->program = std::make_unique<bridge::GuardedProgram>(std::move(captured), inputs, options_.code,
+                                                               options_.keep_text, numbers);
   }
-  variant_->changes_state =
-      variant_->entry->writes_state() || std::any_of(variant_->effects.begin(), variant_->effects.end(), is_of_state);
+  entry_->changes_state = entry_->program->writes_state() ||
+                          std::any_of(entry_->side_effects.begin(), entry_->side_effects.end(), is_of_state);
   check_marks(*env, fixed_);
   log_suggestions(*env);
-  std::vector<int64_t> symbols(variant_->entry->symbol_count());
+  std::vector<int64_t> symbols(entry_->program->symbol_count());
   GuardFailure why;
-  const bool same = variant_->entry->matches(inputs, leaves_.ints, symbols.data(), &why);
-  CRESSET_CHECK(same, "a new variant rejects the call it was made for: " + why.text);
-  variant_->numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
-  variant_->symbol_count = variant_->entry->symbol_count();
-  variant_->released = released_inputs(*variant_);
+  const bool same = entry_->program->matches(inputs, leaves_.ints, symbols.data(), &why);
+  CRESSET_CHECK(same, "a new cache entry rejects the call it was compiled for: " + why.text);
+  entry_->numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
+  entry_->symbol_count = entry_->program->symbol_count();
+  entry_->released = released_inputs(*entry_);
   if (profile_ != nullptr) {
     profile_->note_outcome(*env);
-    profile_->note_floats(variant_->args);
-    profile_->note_floats(variant_->kwargs);
+    profile_->note_floats(entry_->args);
+    profile_->note_floats(entry_->kwargs);
     profile_->save();
   }
   if (!is_repeated) count();
   py::gil_scoped_release no_gil;
   std::vector<at::Tensor> results;
-  capture_->count_writes(-1);
+  capture_->storages().count_writes(-1);
   try {
-    results = variant_->entry->run(inputs, symbols.data());
+    results = entry_->program->run(inputs, symbols.data());
   } catch (...) {
-    capture_->count_writes(1);
+    capture_->storages().count_writes(1);
     throw;
   }
   for (const auto& [var, slot] : slots)  // data-dependent sizes: Python may hold them
@@ -473,20 +477,20 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   return results;
 }
 
-void Piece::count() const {
+void GraphSegment::count() const {
   Totals& totals = live_totals();
-  driver::Stats s = variant_->entry->stats();
+  driver::Stats s = entry_->program->stats();
   ++totals.graphs;
   totals.nodes += s.nodes_captured;
-  if (variant_->entry->has_gradients()) {
+  if (entry_->program->has_gradients()) {
     ++totals.backward_graphs;
-    s.add(variant_->entry->backward_stats());
+    s.add(entry_->program->backward_stats());
   }
-  totals.guards_asked += static_cast<int64_t>(variant_->entry->env()->guards().size());
-  totals.guards_checked += static_cast<int64_t>(variant_->entry->guards().size());
-  totals.steps_proved += variant_->entry->validation().proved;
-  totals.steps_not_proved += variant_->entry->validation().not_proved;
-  totals.ms_validation += variant_->entry->validation().ms;
+  totals.guards_asked += static_cast<int64_t>(entry_->program->env()->guards().size());
+  totals.guards_checked += static_cast<int64_t>(entry_->program->guards().size());
+  totals.steps_proved += entry_->program->validation().proved;
+  totals.steps_not_proved += entry_->program->validation().not_proved;
+  totals.ms_validation += entry_->program->validation().ms;
   totals.kernels += s.kernels;
   totals.distinct_kernels += s.distinct_kernels;
   totals.extern_calls += s.extern_calls;

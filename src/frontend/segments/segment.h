@@ -5,20 +5,20 @@
 #include <optional>
 
 #include "bridge/capture/capture.h"
+#include "frontend/cache_entries/cache_entry.h"
+#include "frontend/cache_entries/compile_options.h"
 #include "frontend/guards/shape_profile.h"
 #include "frontend/replay/reconstruction.h"
 #include "frontend/session/session.h"
-#include "frontend/variants/cache_entry.h"
-#include "frontend/variants/compile_options.h"
 #include "sym/explain.h"
 
 namespace cresset::frontend {
 
-class Piece {
+class GraphSegment {
  public:
   // variant: the cache entry with its state, args and kwargs.
-  Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, ShapeProfile* profile);
-  ~Piece() { variant_->facts.end_capture(); }
+  GraphSegment(const CompileOptions& options, std::shared_ptr<CacheEntry> entry, ShapeProfile* profile);
+  ~GraphSegment() { entry_->guards.end_capture(); }
 
   // Makes the arguments take part in the capture. Tensors keep their identity; symbolic ints are new objects in
   // given_args() and given_kwargs(). Throws CaptureAbort when an argument cannot take part.
@@ -32,7 +32,7 @@ class Piece {
   }
 
   bridge::Capture& capture() { return *capture_; }
-  const std::shared_ptr<Variant>& variant() const { return variant_; }
+  const std::shared_ptr<CacheEntry>& entry() const { return entry_; }
   bool is_repeated = false;  // an equal segment is kept already: not counted
   const CallLeaves& leaves() const { return leaves_; }
   // Restores plain numbers in the caller's containers. Called when the segment has ended, before any other code runs.
@@ -46,15 +46,15 @@ class Piece {
   int visit(visitproc visit, void* arg) const;
   // Records why the segment cannot serve later calls; the first reason counts.
   void refuse(BreakReason why);
-  bool refused() const { return !variant_->eager_reason.empty(); }
+  bool refused() const { return !entry_->eager_reason.empty(); }
 
   // ---- The end. Reconstructions are built while the capture is open; session: nullptr for a traced segment.
 
-  void begin_recipes(Session* session);
-  RecipeBuilder& recipes() { return *builder_; }
+  void begin_reconstructions(Session* session);
+  ReconstructionBuilder& builder() { return *builder_; }
   // Called after the last reconstruction. `before`: tensors created later are temporaries of an operation in progress.
   // Returns why later calls cannot be served; empty when they can.
-  BreakReason end_recipes(uint64_t before);
+  BreakReason end_reconstructions(uint64_t before);
   // Compiles the captured graph and runs it: every tensor is real afterwards. If compilation fails, the operators run
   // individually. Throws PythonError for misuse (a marked dimension which must be static), with every tensor real.
   void compile_and_run();
@@ -67,14 +67,14 @@ class Piece {
   void add_held_by_tracebacks();
   void add_held_by_arguments();
   void add_temporaries(uint64_t since);
-  void pin_inputs();
+  void specialize_inputs();
   bool stored_elsewhere(uint64_t before);
   std::vector<at::Tensor> run_compiled(bridge::Captured captured);
   void run_once(bridge::Captured captured);
   void count() const;
 
   const CompileOptions& options_;
-  std::shared_ptr<Variant> variant_;
+  std::shared_ptr<CacheEntry> entry_;
   ShapeProfile* profile_;
   std::shared_ptr<bridge::Capture> capture_;
   CallLeaves leaves_;
@@ -82,7 +82,7 @@ class Piece {
   std::vector<sym::FixedSize> fixed_;
   PlacedNumbers placed_;                                 // in the caller's containers
   std::vector<std::pair<const ArgSpec*, PyRef>> texts_;  // substitutes for strings in args and state
-  std::unique_ptr<RecipeBuilder> builder_;
+  std::unique_ptr<ReconstructionBuilder> builder_;
   std::vector<const c10::TensorImpl*> floats_;  // proxy tensors of float arguments: their holders hold a number
 };
 

@@ -15,16 +15,16 @@ inline bool is_only_thread() {
   return PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == nullptr;
 }
 
-inline bool wait_for(bridge::CaptureTurn& turn) {
+inline bool wait_for(bridge::CaptureLock& lock) {
   PyThreadState* const state = PyEval_SaveThread();
-  const bool mine = turn.wait();
+  const bool mine = lock.wait();
   PyEval_RestoreThread(state);
   return mine;
 }
 
-class WriteTurn {
+class WriteLock {
  public:
-  explicit WriteTurn(std::recursive_timed_mutex& turns) : lock_(turns, std::defer_lock) {}
+  explicit WriteLock(std::recursive_timed_mutex& mutex) : lock_(mutex, std::defer_lock) {}
 
   // Acquires the lock. Returns whether the thread had to wait, since another thread may have changed the state in the
   // meantime. Waits without the GIL, and only for a limited time, because program code under the lock may itself wait
@@ -45,7 +45,7 @@ class WriteTurn {
  private:
   static constexpr std::chrono::seconds kLongest{10};
   std::unique_lock<std::recursive_timed_mutex> lock_;
-  bridge::ChangeTurn change_;
+  bridge::ChangeLock change_;
 };
 
 }  // namespace cresset::frontend

@@ -1,13 +1,16 @@
 // The trace rules of calls: what the session does before the evaluator makes one.
 #include <algorithm>
 
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/eval/binders.h"
 #include "frontend/feedback/external_generators.h"
 #include "frontend/feedback/opaque_calls.h"
 #include "frontend/guards/torch_settings.h"
+#include "frontend/session/lengths_in_state.h"
 #include "frontend/session/rules.h"
 #include "frontend/session/session.h"
 #include "frontend/trace_rules/call_filter.h"
@@ -18,7 +21,6 @@
 #include "frontend/values/pending_error.h"
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -30,33 +32,75 @@ static bool installs_frame_evaluator(PyObject* callable) {
   return callable == install;
 }
 
-static bool takes_grown(const Session& session, const CressetCall& call) {
-  const auto is_closed = [&](PyObject* o) { return has_grown(o) && session.existed(o); };
-  return any_grown() && any_among(call.args, call.args + call.nargs, is_closed);
+static bool takes_growing(const Session& session, const CressetCall& call) {
+  const auto is_uninspected = [&](PyObject* o) { return is_growing_container(o) && session.provenance().existed(o); };
+  return any_growing() && any_among(call.args, call.args + call.nargs, is_uninspected);
 }
 
 // Whether the call consumes an external generator completely. Lazy iterators take single items.
-static bool takes_outsider(const CressetCall& call) {
+static bool takes_external_generator(const CressetCall& call) {
   if (call.evaluated) return false;
   const bool is_iterator = call.callable == (PyObject*)&PyEnum_Type || call.callable == (PyObject*)&PyMap_Type ||
                            call.callable == (PyObject*)&PyFilter_Type || call.callable == (PyObject*)&PyZip_Type;
-  return !is_iterator && any_among(call.args, call.args + call.nargs, is_outsider);
+  return !is_iterator && any_among(call.args, call.args + call.nargs, is_external_generator);
 }
 
 // The substitute, polyfill or decomposition to call with the same arguments.
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
   if (PyRef instead = substitute_of(activation, call)) return instead;
   // run as a whole
-  if (takes_grown(session, call) || takes_outsider(call) || session.arrays().makes_text(call)) return {};
+  if (takes_growing(session, call) || takes_external_generator(call) ||
+      session.provenance().arrays().makes_string(call))
+    return {};
   if (PyObject* source = source_of_script(call.callable)) return PyRef::borrow(source);
   if (call.evaluated) return {};
-  if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
-  if (PyRef instead = symbolic_form_of(activation, call)) return instead;
-  if (PyObject* instead = stand_in_of(activation, call)) return PyRef::borrow(instead);
+  if (PyObject* instead = polyfill_of(activation, call)) return PyRef::borrow(instead);
+  if (PyRef instead = decomposition_of(activation, call)) return instead;
+  if (PyObject* instead = proxy_of(activation, call)) return PyRef::borrow(instead);
   static PyObject* const next = module_attribute("builtins", "next");
-  if (call.callable == next && call.nargs == 1 && call.kwnames == nullptr && !session.existed(call.args[0]))
+  if (call.callable == next && call.nargs == 1 && call.kwnames == nullptr &&
+      !session.provenance().existed(call.args[0]))
     if (PyObject* instead = next_item_of(call.args[0])) return PyRef::borrow(instead);
   return maker_of_instance(call);
+}
+
+// globals(), locals(), vars(), dir() and sys._getframe() of evaluated frames; vars(object).
+static PyRef names_in_frame(Session& session, const CressetActivation& activation, const CressetCall& call) {
+  static PyObject* const asked[] = {module_attribute("builtins", "globals"), module_attribute("builtins", "locals"),
+                                    module_attribute("builtins", "dir"), module_attribute("builtins", "vars")};
+  static PyObject* const get_frame = module_attribute("sys", "_getframe");
+  const auto* const which = std::find(std::begin(asked), std::end(asked), call.callable);
+  if (call.kwnames != nullptr || (which == std::end(asked) && call.callable != get_frame)) return {};
+  const bool of_object = call.nargs == 1 && which == std::end(asked) - 1;
+  if (call.callable != get_frame && call.nargs != 0 && !of_object) return {};
+  static PyObject* const dict = PyUnicode_InternFromString("__dict__");
+  if (of_object && session.attributes().is_of_this_call(call.args[0], dict)) return {};
+  PyRef value = PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), nullptr));
+  if (!value) return PyErr_Clear(), PyRef();  // the call itself raises the error
+  if (of_object) session.attributes().read_attribute(call.args[0], dict, value.get());
+  if (which == std::begin(asked)) session.reads().learn(value.get());
+  if (call.callable != get_frame) return value;
+  if (!is_evaluated(activation, value.get()))
+    session.segment().refuse(BreakKind::UnguardedState, "looks at the frames of its callers");
+  return value;
+}
+
+// eval(text) and exec(text) use the names of the calling frame. With explicit names they can be called from anywhere.
+static PyObject* with_names_of_frame(Session& session, const CressetCall& call) {
+  static PyObject *const eval = module_attribute("builtins", "eval"), *const exec =
+                                                                          module_attribute("builtins", "exec");
+  if ((call.callable != eval && call.callable != exec) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
+  static PyObject* const with_names = module_attribute(python_names::kPolyfills, "with_names");
+  PyObject* globals = PyEval_GetGlobals();
+#if PY_VERSION_HEX >= 0x030D0000
+  const PyRef locals = checked(PyEval_GetFrameLocals());  // for a function, a new snapshot each time
+#else
+  const PyRef locals = PyRef::borrow(PyEval_GetLocals());
+#endif
+  session.reads().learn(globals);
+  const bridge::Capture::StepAside outside;
+  return session.provenance().keep(
+      checked(PyObject_CallFunctionObjArgs(with_names, call.callable, globals, locals.get(), nullptr)));
 }
 
 // sys._getframemodulename, which typing and namedtuple call: the module of a caller's function.
@@ -75,9 +119,10 @@ static PyRef module_of_frame(const CressetActivation& activation, const CressetC
 }
 
 // Whether C code performs the call unchanged for all arguments, as for most calls. isinstance() is tested separately.
-bool Session::is_ordinary(const CressetCall& call, uint8_t special) const {
-  return (special & ~(kAsksType | kNamesAttribute)) == 0 && !call.evaluated && !any_grown() && !any_outsiders &&
-         addresses_.empty() && !capture_->symbolic_numbers;
+static bool is_ordinary(Session& session, const CressetCall& call, uint8_t special) {
+  return (special & ~(kAsksType | kNamesAttribute)) == 0 && !call.evaluated && !any_growing() &&
+         !any_external_generators && !session.addresses().any_addresses() &&
+         !session.segment().capture().symbolic_numbers;
 }
 
 static bool names_attribute_to_read(PyObject* callable) {
@@ -105,7 +150,9 @@ struct Session::CallRules {
   Action give(PyRef value) const { return *result = value.release(), CRESSET_RESULT; }
   static Action unless_run(CressetAction action) { return action != CRESSET_RUN ? Action(action) : std::nullopt; }
 
-  Action plain_question() const { return session.is_plain_question(call) ? Action(CRESSET_RUN) : std::nullopt; }
+  Action plain_question() const {
+    return session.classifier().is_plain_question(call) ? Action(CRESSET_RUN) : std::nullopt;
+  }
 
   Action notes() const {
     if (call.nargs > 1 && names_attribute_to_read(call.callable)) cresset_eval_bind(call.args[0], call.args[1]);
@@ -116,25 +163,25 @@ struct Session::CallRules {
 
   // A call which is known to run as a whole in CPython.
   Action opaque_call() const {
-    if (!is_left_whole(*activation, call.callable)) return {};
+    if (!is_opaque_call(*activation, call.callable)) return {};
     PyRef instead = substitute_of(*activation, call);
     if (!instead) return session.call_whole(activation, call);
     CressetCall whole = call;  // later calls use the substitute too
-    whole.callable = session.stand_in(std::move(instead));
+    whole.callable = session.provenance().keep(std::move(instead));
     session.call_whole(activation, whole);
     const CressetAction done = call_unseen(whole.callable, whole, result);
-    session.in_progress_.end();
-    if (done == CRESSET_FAIL) return session.after_failure(activation), done;
+    session.operation().in_progress().end();
+    if (done == CRESSET_FAIL) return session.operation().after_failure(activation), done;
     PyRef value = PyRef::steal(*result);
-    session.go_on_with(activation, value);
+    session.operation().go_on_with(activation, value);
     return *result = value.release(), done;
   }
 
   // Most calls: the rules below have nothing to say about them.
   Action ordinary_call() const {
     const uint8_t special = call.evaluated ? uint8_t{kAnyCall} : special_call(call.callable);
-    if (!session.is_ordinary(call, special)) return {};
-    if (special == kAsksType && session.role_of(activation->code) != CodeRole::Replacement)
+    if (!is_ordinary(session, call, special)) return {};
+    if (special == kAsksType && session.frames().role_of(activation->code) != EnteredFrames::CodeRole::Replacement)
       if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
     return c_function();
   }
@@ -151,23 +198,25 @@ struct Session::CallRules {
     if (PyFunction_Check(instead.get()) && call_mode(instead.get()) == CallMode::Native)
       return call_unseen(instead.get(), call, result);
     const bool is_method = PyMethod_Check(instead.get()) != 0;  // a bound method holds its tensor: keep only the last
-    session.learn_function(is_method ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
-    PyRef& place = is_method ? session.called_instead_ : session.kept_.emplace_back();
-    return *result = (place = std::move(instead)).get(), CRESSET_INSTEAD;
+    session.reads().learn_function(is_method ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
+    if (is_method) return *result = (session.called_instead_ = std::move(instead)).get(), CRESSET_INSTEAD;
+    return *result = session.provenance().keep(std::move(instead)), CRESSET_INSTEAD;
   }
 
   Action cached_function() const {
     const CressetAction answered = session.call_cached(*activation, call, result);
     if (answered != CRESSET_NATIVE) return unless_run(answered);
-    session.start(activation, Operation::Kind::Call, 0);
-    session.in_progress_.call = call;
-    session.capture_->flush({BreakKind::SymbolicNumber, "a call of a cached function with arguments that vary"});
+    session.operation().start(activation, Operation::Kind::Call, 0);
+    session.operation().in_progress().call = call;
+    session.segment().capture().flush(
+        {BreakKind::SymbolicNumber, "a call of a cached function with arguments that vary"});
     return CRESSET_RUN;
   }
 
   // next(g) and g.send(x) of an external generator.
   Action external_generator() const {
-    if (!call.evaluated || PyFunction_Check(call.callable) || call.nargs == 0 || !is_outsider(call.args[0])) return {};
+    if (!call.evaluated || PyFunction_Check(call.callable) || call.nargs == 0 || !is_external_generator(call.args[0]))
+      return {};
     if (!is_c_function(call.callable) && !Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) return {};
     CressetCall natively = call;
     natively.evaluated = 0;
@@ -179,20 +228,21 @@ struct Session::CallRules {
   }
 
   Action numbers_and_strings() const {
-    if (!session.addresses_.empty()) session.use_addresses(call);
-    if (session.role_of(activation->code) == CodeRole::Replacement) return {};
+    if (session.addresses().any_addresses())
+      session.addresses().use_addresses(session.classifier().classify(call), call);
+    if (session.frames().role_of(activation->code) == EnteredFrames::CodeRole::Replacement) return {};
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
-    if (PyRef length = session.length_in_state(call)) return give(std::move(length));
+    if (PyRef length = length_in_state(call, session)) return give(std::move(length));
     if (const CressetAction made = session.make_number(activation, call, result); made != CRESSET_RUN) return made;
     if (PyRef value = of_plain_numbers(call)) return give(std::move(value));
-    return unless_run(session.call_method_of_text(activation, call, result));
+    return unless_run(session.call_method_of_string(activation, call, result));
   }
 
   Action frames_of_program() const {
     if (installs_frame_evaluator(call.callable)) return give(PyRef::borrow(Py_None));
-    if (PyRef names = session.names_in_frame(*activation, call)) return give(std::move(names));
+    if (PyRef names = names_in_frame(session, *activation, call)) return give(std::move(names));
     if (PyRef name = module_of_frame(*activation, call)) return give(std::move(name));
-    PyObject* const instead = session.with_names_of_frame(call);
+    PyObject* const instead = with_names_of_frame(session, call);
     return instead != nullptr ? (*result = instead, Action(CRESSET_INSTEAD)) : std::nullopt;
   }
 
@@ -203,7 +253,7 @@ struct Session::CallRules {
     }
     if (!is_warn(call.callable)) return {};
     session.hands_methods_on(call);
-    if (!session.outer_.empty()) session.fail_part("it warns");
+    if (session.subgraphs().is_inside()) session.subgraphs().fail_subgraph("it warns");
     return session.log_warning(activation, call, result);
   }
 

@@ -28,7 +28,7 @@ bool code_changes(PyCodeObject* code, int last, int slot) {
 }
 
 // Whether live frames or a surviving function may change a variable which inner functions share with outer functions.
-bool may_be_changed(PyObject* cell, const RecipeBuilder& recipes) {
+bool may_be_changed(PyObject* cell, const ReconstructionBuilder& builder) {
   for (CressetActivation* a = cresset_eval_current(); a != nullptr; a = a->caller) {
     CressetFrameImage image;
     cresset_eval_image(a, CRESSET_AFTER, &image);
@@ -36,7 +36,7 @@ bool may_be_changed(PyObject* cell, const RecipeBuilder& recipes) {
       if (image.slots[slot] == cell && code_changes(image.code, image.last, slot)) return true;
   }
   bool changes = false;
-  recipes.each_made([&](PyObject* object) {
+  builder.each_made([&](PyObject* object) {
     PyObject* const closure = PyFunction_Check(object) ? PyFunction_GET_CLOSURE(object) : nullptr;
     for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) {
       auto* const code = (PyCodeObject*)PyFunction_GET_CODE(object);
@@ -49,9 +49,9 @@ bool may_be_changed(PyObject* cell, const RecipeBuilder& recipes) {
 
 }  // namespace
 
-bool lives_on(PyObject* object, const RecipeBuilder& recipes, const Session& session, bool at_break) {
-  if (!recipes.makes(object) && (!at_break || session.argument_path(object) == nullptr)) return false;
-  return !PyCell_Check(object) || !at_break || may_be_changed(object, recipes);
+bool lives_on(PyObject* object, const ReconstructionBuilder& builder, const Session& session, bool at_break) {
+  if (!builder.makes(object) && (!at_break || session.provenance().argument_path(object) == nullptr)) return false;
+  return !PyCell_Check(object) || !at_break || may_be_changed(object, builder);
 }
 
 }  // namespace cresset::frontend

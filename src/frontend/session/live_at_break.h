@@ -5,11 +5,11 @@
 
 namespace cresset::frontend {
 
-class RecipeBuilder;
+class ReconstructionBuilder;
 class Session;
 
 // For a container, instance or cell which Python functions of the autograd graph read: whether code after the segment
 // may change it before the backward pass. recipes: the reconstruction at the end of the segment.
-bool lives_on(PyObject* object, const RecipeBuilder& recipes, const Session& session, bool at_break);
+bool lives_on(PyObject* object, const ReconstructionBuilder& builder, const Session& session, bool at_break);
 
 }  // namespace cresset::frontend

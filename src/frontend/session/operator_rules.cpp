@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/opaque_objects.h"
 #include "frontend/cpython/py_objects.h"
@@ -17,7 +18,6 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/tensor_indices.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 namespace {
@@ -58,12 +58,12 @@ bool looks_at_items(const CressetOperator& op, PyObject* operand) {
 }
 
 // Operators on values, which need no guard. of_any: an operand is opaque.
-PyRef of_scalars_and_texts(const CressetOperator& op, bool of_any) {
+PyRef of_scalars_and_strings(const CressetOperator& op, bool of_any) {
   if (!of_any && (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE))
     if (PyRef value = with_numpy_scalar(op)) return value;
   if (PyRef text = text_of_operator(op)) return text;
-  if (PyRef value = with_plain_texts(op)) return value;
-  return of_plain_text(op);
+  if (PyRef value = with_plain_strings(op)) return value;
+  return of_plain_string(op);
 }
 
 // Whether a dictionary returns a number for a missing key.
@@ -99,14 +99,16 @@ struct Session::OperatorRules {
   const bool is_subscript = op.kind == CRESSET_OP_SUBSCRIPT, is_contains = op.kind == CRESSET_OP_CONTAINS;
 
   Action give(PyRef value) const { return *result = value.release(), CRESSET_RESULT; }
-  Action enter(PyObject* function) const { return session.learn(function), *result = function, CRESSET_INSTEAD; }
+  Action enter(PyObject* function) const {
+    return session.reads().learn(function), *result = function, CRESSET_INSTEAD;
+  }
   Action natively(Operation::Kind kind, bool foreign) const {
     return session.operate_natively(activation, op, kind, foreign, result);
   }
 
   // Strings with symbolic parts.
   Action string() const {
-    const CressetAction looked = session.look_at_text(activation, op, result);
+    const CressetAction looked = session.look_at_string(activation, op, result);
     return looked != CRESSET_RUN ? Action(looked) : std::nullopt;
   }
 
@@ -115,13 +117,13 @@ struct Session::OperatorRules {
   // Operators after which a new segment begins: a closed list is inspected, or a symbolic number has had too many
   // different values at this place.
   Action between_segments() const {
-    if (!looks_into_grown() && !indexes_by_any() && !computes_by_any()) return {};
+    if (!looks_into_growing() && !indexes_by_any() && !computes_by_any()) return {};
     return natively(*kind_of(op.kind), /*foreign=*/true);
   }
 
   Action equality_by_identity() const {
     if (asks_equality(op) && !is_tensor(first) && is_equal_by_identity(first) && is_equal_by_identity(second))
-      session.note_is(first, second);
+      session.reads().note_is(first, second);
     return {};
   }
 
@@ -131,54 +133,54 @@ struct Session::OperatorRules {
   }
 
   Action scalars_and_strings() const {
-    PyRef value =
-        of_scalars_and_texts(op, session.is_opaque(first) || (second != nullptr && session.is_opaque(second)));
+    PyRef value = of_scalars_and_strings(
+        op, session.provenance().is_opaque(first) || (second != nullptr && session.provenance().is_opaque(second)));
     if (!value) return {};
     for (PyObject* operand : op.operands)
-      if (operand != nullptr && !is_subscript) session.read_deep(operand);
+      if (operand != nullptr && !is_subscript) session.reads().read_deep(operand);
     return give(std::move(value));
   }
 
   Action concatenation() const {
-    PyRef sum = session.concatenated(op);
+    PyRef sum = session.provenance().concatenated(op, session.writes().entries());
     return sum ? give(std::move(sum)) : std::nullopt;
   }
 
   Action rows_of_tensor() const {
     const bool is_loop = op.kind == CRESSET_OP_ITER && opcode_in_progress(*activation) == GET_ITER;
-    if (!is_loop || !session.may_end_at_pin() || operators_call_python()) return {};
+    if (!is_loop || !session.operation().may_break_at_specialization() || operators_call_python()) return {};
     PyRef rows = rows_of(*activation, first);
     return rows ? give(std::move(rows)) : std::nullopt;
   }
 
   Action membership() const {
     if (is_contains && PyDict_Check(first)) {
-      if (session.existed(first) && !is_constant_value(second)) session.learn_keys(first);
-      if (is_tensor(second)) session.note_member(first, second);
+      if (session.provenance().existed(first) && !is_constant_value(second)) session.reads().learn_keys(first);
+      if (is_tensor(second)) session.identities().note_member(first, second);
       return {};
     }
     if (op.kind != CRESSET_OP_COMPARE && !is_contains) return {};
     for (PyObject* operand : op.operands)  // methods of the program compare items
-      if (is_container(operand)) session.read_deep(operand);
+      if (is_container(operand)) session.reads().read_deep(operand);
     return {};
   }
 
   Action item_of_dictionary() const {
-    if (!is_subscript || !PyDict_Check(first) || !session.existed(first)) return {};
-    if (!is_constant_value(second)) session.learn_keys(first);
+    if (!is_subscript || !PyDict_Check(first) || !session.provenance().existed(first)) return {};
+    if (!is_constant_value(second)) session.reads().learn_keys(first);
     if (may_insert_asking(first, second)) return natively(Operation::Kind::Subscript, /*foreign=*/true);
-    session.will_insert(first, second);
+    session.writes().will_insert(first, second);
     return {};
   }
 
   // The results depend on all items: a + b, a * 2, a | b, f"{a}", "%s" % (a, b).
   Action all_items() const {
     if (op.kind != CRESSET_OP_BINARY && op.kind != CRESSET_OP_FORMAT) return {};
-    const bool of_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(first);
+    const bool of_string = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(first);
     for (PyObject* operand : op.operands) {
-      if (operand == nullptr || (is_only_changed(op, operand) && session.existed(operand))) continue;
-      if (is_container(operand)) of_text ? session.read_deep(operand) : session.read_whole(operand);
-      if (session.existed(operand) && viewed(operand) != nullptr) session.read_whole(operand);
+      if (operand == nullptr || (is_only_changed(op, operand) && session.provenance().existed(operand))) continue;
+      if (is_container(operand)) of_string ? session.reads().read_deep(operand) : session.reads().read_whole(operand);
+      if (session.provenance().existed(operand) && viewed(operand) != nullptr) session.reads().read_whole(operand);
     }
     return {};
   }
@@ -186,26 +188,26 @@ struct Session::OperatorRules {
   Action advanced_iterator() const {
     const bool advances =
         op.kind == CRESSET_OP_UNPACK || op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER || is_contains;
-    if (!session.outer_.empty() && advances && PyIter_Check(first))
-      session.no_effect_on(first, "it advances an iterator from outside");
+    if (session.subgraphs().is_inside() && advances && PyIter_Check(first))
+      session.subgraphs().no_effect_on(first, "it advances an iterator from outside");
     return {};
   }
 
   Action next_of_builtin() const {
-    if (op.kind != CRESSET_OP_NEXT || session.existed(first)) return {};
+    if (op.kind != CRESSET_OP_NEXT || session.provenance().existed(first)) return {};
     PyObject* const instead = next_item_of(first);
     return instead != nullptr ? enter(instead) : std::nullopt;
   }
 
   // A view of a container: dictionary.keys(), a proxy.
   Action viewed_container() const {
-    PyObject* const inside = session.existed(first) ? viewed(first) : nullptr;
+    PyObject* const inside = session.provenance().existed(first) ? viewed(first) : nullptr;
     if (inside == nullptr) return {};
-    session.learn(inside);
-    if (!is_subscript || !PyDict_CheckExact(inside)) return session.read_whole(inside), CRESSET_RUN;
+    session.reads().learn(inside);
+    if (!is_subscript || !PyDict_CheckExact(inside)) return session.reads().read_whole(inside), CRESSET_RUN;
     PyObject* const value = PyDict_GetItemWithError(inside, second);
     if (value == nullptr) PyErr_Clear();
-    return session.read_key(inside, second, value), CRESSET_RUN;
+    return session.reads().read_key(inside, second, value), CRESSET_RUN;
   }
 
   Action tensors_and_opaque_objects() const {
@@ -213,16 +215,17 @@ struct Session::OperatorRules {
     if (found.others && !found.opaque) return CRESSET_RUN;
     const std::optional<Operation::Kind> kind = kind_of(op.kind);
     if (!kind && found.opaque)
-      return session.refuse(BreakKind::UnguardedState, std::string("looks into a ") + Py_TYPE(first)->tp_name),
+      return session.segment().refuse(BreakKind::UnguardedState,
+                                      std::string("looks into a ") + Py_TYPE(first)->tp_name),
              CRESSET_RUN;
     if (!kind || !(found.tensors || found.opaque) || operators_call_python()) return CRESSET_RUN;
     // Operators that access containers stay with the evaluator, whose hooks report their reads and writes.
     const bool is_natively_done = is_exact_tensor(first) || is_builtin_number(first) || is_symbolic_number(first) ||
-                                  session.is_opaque(first) || is_foreign(first);
+                                  session.provenance().is_opaque(first) || is_foreign(first);
     if (is_in_place(op) && !is_natively_done) return CRESSET_RUN;
     if (op.kind != CRESSET_OP_FORMAT)
       for (PyObject* operand : op.operands)
-        if (operand != nullptr && is_container(operand)) session.read_deep(operand);
+        if (operand != nullptr && is_container(operand)) session.reads().read_deep(operand);
     return natively(*kind, found.opaque);
   }
 
@@ -233,54 +236,58 @@ struct Session::OperatorRules {
   Operands operands() const {
     Operands found;
     for (PyObject* operand : op.operands) {
-      found.opaque = found.opaque || (looks_at_items(op, operand) && session.holds_foreign(operand));
+      found.opaque = found.opaque || (looks_at_items(op, operand) && session.provenance().holds_foreign(operand));
       if (operand == nullptr || is_builtin_operand(operand)) continue;
       const bool is_number = is_symfloat(operand) || is_symint(operand);
       found.tensors = found.tensors || is_exact_tensor(operand) || is_symfloat(operand) ||
                       (op.kind == CRESSET_OP_FORMAT && is_number);
       if (is_number || has_operators_of_c(operand)) continue;
-      found.others = found.others || !session.is_closed(operand);
-      found.opaque = found.opaque || (session.is_closed(operand) && session.is_closed_to_facts(operand));
+      found.others = found.others || !session.provenance().is_uninspected(operand);
+      found.opaque = found.opaque || (session.provenance().is_uninspected(operand) &&
+                                      session.provenance().is_uninspected_by_guards(operand));
     }
     return found;
   }
 
   // An operator which inspects a closed list runs between two segments. Loops and unpacking cannot, so they reopen the
   // list.
-  bool looks_into_grown() const {
+  bool looks_into_growing() const {
     for (PyObject* operand : op.operands) {
-      if (operand == nullptr || !has_grown(operand) || !session.existed(operand)) continue;
-      if (kind_of(op.kind) && !is_in_place(op) && may_end_a_piece(operand)) return true;
+      if (operand == nullptr || !is_growing_container(operand) || !session.provenance().existed(operand)) continue;
+      if (kind_of(op.kind) && !is_in_place(op) && may_break_graph(operand)) return true;
       if (!is_in_place(op)) leave_growing(operand);
     }
     return false;
   }
 
   bool takes_another_value(PyObject* number) const {
-    return pins_too_often(*activation) || (note_pin(*activation, number), false);
+    return specializes_too_often(*activation) || (note_specialization(*activation, number), false);
   }
 
   // items[n] with a symbolic n: whether n had too many different values.
   bool indexes_by_any() const {
     const bool is_question = is_contains && (PyDict_CheckExact(first) || PyAnySet_CheckExact(first));
-    if ((!is_subscript && !is_question) || !is_unpinned(second) || !session.may_end_at_pin()) return false;
+    if ((!is_subscript && !is_question) || !is_unspecialized(second) ||
+        !session.operation().may_break_at_specialization())
+      return false;
     if (is_question) return takes_another_value(second);  // the number is hashed
     const bool is_dict = PyDict_Check(first) && has_item_method_of_c(first, "__getitem__");
     if (!PyList_CheckExact(first) && !PyTuple_CheckExact(first) && !is_dict) return false;
-    if (pins_too_often(*activation)) return true;
+    if (specializes_too_often(*activation)) return true;
     const PyRef plain = without_symbols(PyRef::borrow(second));
     const PyRef item = is_dict ? PyRef::borrow(PyDict_GetItemWithError(first, plain.get()))
                                : PyRef::steal(PyObject_GetItem(first, plain.get()));
     if (!item) PyErr_Clear();
     if (item ? is_plain_result(item.get()) || is_symbolic_number(item.get()) : is_dict && counts(first))
-      note_pin(*activation, second);
+      note_specialization(*activation, second);
     return false;
   }
 
   // n * scalar with a numpy scalar: the result is another scalar for each n, and no symbol can represent it.
   bool computes_by_any() const {
-    PyObject* const number = pinned_by_numpy_scalar(op);
-    return number != nullptr && is_unpinned(number) && session.may_end_at_pin() && takes_another_value(number);
+    PyObject* const number = specialized_by_numpy_scalar(op);
+    return number != nullptr && is_unspecialized(number) && session.operation().may_break_at_specialization() &&
+           takes_another_value(number);
   }
 };
 

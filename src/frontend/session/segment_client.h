@@ -6,9 +6,9 @@
 namespace cresset::frontend {
 
 // The interface to the object which captures segments.
-class PieceMaker {
+class SegmentMaker {
  public:
-  virtual ~PieceMaker() = default;
+  virtual ~SegmentMaker() = default;
   // The segment in progress ended; the operation in progress ran in CPython and returned `value` or raised `exception`.
   // Another segment may begin. Returns the replacement of the value, where a number becomes an input of the next
   // segment.

@@ -30,68 +30,60 @@ static PyRef constant_tensor(const CressetCall& call) {
   return PyRef::steal(THPVariable_Wrap(constant));
 }
 
-KnownArrays::Varies Session::what_varies() const {
-  return [this](PyObject* object) { return is_closed_to_facts(object) || is_address(object); };
-}
-
 std::optional<CressetAction> Session::call_of_arrays(CressetActivation* activation, const CCall& what,
                                                      const CressetCall& call, PyObject** result) {
-  if (!outer_.empty()) return {};
-  const KnownArrays::Varies varies = what_varies();
+  if (subgraphs_.is_inside()) return {};
+  const ConstantArrays::Varies varies = what_varies(provenance_, addresses_);
   const auto done = [&](PyRef value) -> CressetAction {
-    in_progress_.end();
+    operation_.in_progress().end();
     if (!value) return CRESSET_FAIL;
     return *result = value.release(), CRESSET_RESULT;
   };
   const auto end_here = [&] {
-    return capture_->flush({BreakKind::UntraceableFunction, "a call of " + describe_callable(call.callable)}),
+    return segment_.capture().flush({BreakKind::UntraceableFunction, "a call of " + describe_callable(call.callable)}),
            CRESSET_RUN;
   };
-  if (arrays_.makes_tensor(call, varies)) {
+  if (provenance_.arrays().makes_tensor(call, varies)) {
     const bool copies = std::strcmp(((PyCFunctionObject*)call.callable)->m_ml->ml_name, "tensor") == 0;
-    PyRef tensor = copies || arrays_.is_only_given(call.args[0], *activation) ? constant_tensor(call) : PyRef();
+    PyRef tensor =
+        copies || provenance_.arrays().is_only_given(call.args[0], *activation) ? constant_tensor(call) : PyRef();
     if (tensor) return done(std::move(tensor));
     return end_here();
   }
-  if (arrays_.computes(call, varies)) {
-    for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) read_deep(call.args[i]);
+  if (provenance_.arrays().computes(call, varies)) {
+    for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) reads_.read_deep(call.args[i]);
     PyRef value = PyRef::steal(
         PyObject_Vectorcall(call.callable, PlainArguments(call).data(), static_cast<size_t>(call.nargs), call.kwnames));
-    if (!value || arrays_.add(value.get())) return done(std::move(value));
+    if (!value || provenance_.arrays().add(value.get())) return done(std::move(value));
     return end_here();  // it repeats the call
   }
-  const bool looks_inside = what.effect == CEffect::Pure || KnownArrays::is_operator(call.callable);
-  if ((looks_inside && arrays_.knows_any(call)) || arrays_.makes_text(call)) return end_here();
+  const bool looks_inside = what.effect == CEffect::Pure || ConstantArrays::is_operator(call.callable);
+  if ((looks_inside && provenance_.arrays().knows_any(call)) || provenance_.arrays().makes_string(call))
+    return end_here();
   return {};
 }
 
 std::optional<CressetAction> Session::operate_on_arrays(CressetActivation* activation, const CressetOperator& op,
                                                         PyObject** result) {
   const bool of_both = op.operands[1] != nullptr;
-  if (!arrays_.knows(op.operands[0]) && !(of_both && arrays_.knows(op.operands[1]))) return {};
+  if (!provenance_.arrays().knows(op.operands[0]) && !(of_both && provenance_.arrays().knows(op.operands[1])))
+    return {};
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
   if (!kind) return CRESSET_RUN;
-  const KnownArrays::Varies varies = what_varies();
+  const ConstantArrays::Varies varies = what_varies(provenance_, addresses_);
   const bool is_index =
       op.kind == CRESSET_OP_SUBSCRIPT && is_exact_tensor(op.operands[0]);  // torch converts it to a tensor
-  const bool makes_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);
-  const bool is_same =
-      !makes_text && arrays_.is_same(op.operands[0], varies) && (!of_both || arrays_.is_same(op.operands[1], varies));
+  const bool makes_string = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);
+  const bool is_same = !makes_string && provenance_.arrays().is_same(op.operands[0], varies) &&
+                       (!of_both || provenance_.arrays().is_same(op.operands[1], varies));
   if (!is_same) return operate_natively(activation, op, *kind, /*foreign=*/!is_index, result);
   CressetOperator plain = op;
   PyRef operands[2];
   for (size_t i = 0; i < (of_both ? 2 : 1); ++i)
     plain.operands[i] = (operands[i] = without_symbols(PyRef::borrow(op.operands[i]))).get();
   const CressetAction action = operate_natively(activation, plain, *kind, /*foreign=*/false, result);
-  if (action == CRESSET_RESULT) arrays_.add(*result);
+  if (action == CRESSET_RESULT) provenance_.arrays().add(*result);
   return action;
-}
-
-// Whether a write to a constant array is to run as a call, which ends the segment.
-bool Session::writes_to_array(const CressetWrite& write) {
-  const KnownArrays::Varies varies = what_varies();
-  return write.kind == CRESSET_WRITE_ITEM && write.value != nullptr &&
-         (!arrays_.is_same(write.key, varies) || !arrays_.is_same(write.value, varies));
 }
 
 }  // namespace cresset::frontend

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "bridge/decompositions/vmap_rules.h"
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/of_type.h"
@@ -35,7 +36,6 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/value_objects.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
@@ -69,25 +69,26 @@ static void end_before_native_call(bridge::Capture& capture, BreakReason why) {
 
 // A Python function, which is evaluated unless its call mode says otherwise.
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
-  if (PyObject* inner = cresset_eval_inside(call.callable); inner != nullptr && existed(call.callable))
-    learn_function(inner);
+  if (PyObject* inner = cresset_eval_inside(call.callable); inner != nullptr && provenance_.existed(call.callable))
+    reads_.learn_function(inner);
   PyObject* wrapped = cresset_eval_wrapped(call.callable);
-  if (wrapped != nullptr && existed(call.callable)) learn_function(wrapped);
+  if (wrapped != nullptr && provenance_.existed(call.callable)) reads_.learn_function(wrapped);
   PyObject* callee = wrapped != nullptr ? wrapped : call.callable;
-  const bool by_autograd = outer_.empty() && brings_function_left_to_autograd(callee, call);
+  const bool by_autograd = !subgraphs_.is_inside() && calls_eager_autograd_function(callee, call);
   const bool by_tracer = is_tracer(callee, call);
   const CallMode mode = by_autograd || by_tracer ? CallMode::Disabled : call_mode(callee);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
-  in_progress_.end();
+  operation_.in_progress().end();
   if (is_call(*activation)) {  // otherwise the bytecode shows another operation: a property, an operator method
-    start(activation, Operation::Kind::Call, 0);
-    in_progress_.call = call;
+    operation_.start(activation, Operation::Kind::Call, 0);
+    operation_.in_progress().call = call;
   }
   if (mode == CallMode::Disabled) {
-    capture_->set_location();
-    end_before_native_call(*capture_, by_tracer     ? BreakReason(BreakKind::OtherTracer, kTraces)
-                                      : by_autograd ? BreakReason(BreakKind::AutogradFeature, kLeftToAutograd)
-                                                    : why_disabled(callee));
+    segment_.capture().set_location();
+    end_before_native_call(segment_.capture(), by_tracer ? BreakReason(BreakKind::OtherTracer, kTraces)
+                                               : by_autograd
+                                                   ? BreakReason(BreakKind::AutogradFeature, kEagerAutogradCall)
+                                                   : why_disabled(callee));
   }
   return CRESSET_NATIVE;
 }
@@ -99,62 +100,10 @@ static bool uses_up(const CCall& what, const CressetCall& call) {
                    [](PyObject* o) { return Py_TYPE(o)->tp_iternext != nullptr && PyIter_Check(o) != 0; });
 }
 
-// The table's answer depends only on the function and the type of its self, so it is cached per pair.
-CCall Session::classify(const CressetCall& call) {
-  PyObject *callable = call.callable, *self = nullptr;
-  const void* function = nullptr;
-  if (PyCFunction_CheckExact(callable)) {
-    self = PyCFunction_GET_SELF(callable);
-    function = ((PyCFunctionObject*)callable)->m_ml;
-    if (self != nullptr && PyModule_Check(self)) self = nullptr;
-  } else if ((Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) &&
-             call.nargs > 0) {
-    self = call.args[0];
-    function = callable;
-  } else if (is_method_wrapper(callable)) {
-    self = take_apart_wrapper(callable).self;
-    function = (const char*)take_apart_wrapper(callable).descriptor + 1;  // no self among its arguments
-  } else if (PyType_Check(callable)) {
-    function = callable;
-  }
-  const bool of_class = self != nullptr && PyType_Check(self);  // torch's functions are static methods of a class
-  if (function == nullptr || (of_class && !PyCFunction_CheckExact(callable)))
-    return classify_call(callable, call.args, call.nargs);
-  const AddressPair key =
-      of_class ? AddressPair{self, function} : AddressPair{function, self != nullptr ? Py_TYPE(self) : nullptr};
-  const CCall* known = classified_.find(key);
-  if (known == nullptr) {
-    const CCall what = classify_call(callable, call.args, call.nargs);
-    known = &(classified_[key] = what);
-    // A bound method would keep its self alive.
-    if (is_method_wrapper(callable))
-      keep(PyRef::borrow(take_apart_wrapper(callable).descriptor));
-    else if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
-      keep(PyRef::borrow(callable));
-    if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
-  }
-  if (known->by_arguments) return classify_call(callable, call.args, call.nargs);
-  CCall out = *known;
-  if (out.self != nullptr) out.self = self;
-  return out;
-}
-
-// Whether a container holds an opaque argument or an older closed object.
-bool Session::holds_foreign(PyObject* container) const {
-  return holds_any(container, [&](PyObject* item) { return is_opaque(item) || (is_closed(item) && existed(item)); });
-}
-
-// Whether an older object has contents which no guard covers.
-bool Session::is_closed_to_facts(PyObject* object) const {
-  if (!opaque_.empty() && is_opaque(object)) return true;  // includes bytes, which are not identified by address
-  if (is_plain_tensor(object) || !existed(object)) return false;
-  return is_closed(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
-}
-
 // list.append and similar methods do not inspect a closed list.
-static bool only_adds_to_grown(const CressetCall& call) {
+static bool only_adds_to_growing(const CressetCall& call) {
   const CCall what = classify_call(call.callable, call.args, call.nargs);
-  return what.effect == CEffect::Writes && what.self != nullptr && has_grown(what.self);
+  return what.effect == CEffect::Writes && what.self != nullptr && is_growing_container(what.self);
 }
 
 // A call of a generator function runs no code of it yet.
@@ -199,20 +148,21 @@ bool is_plain_argument(PyObject* o) {
 
 // Whether C code may inspect a closed object, or read attributes without a hook.
 struct Session::CallQuestions {
-  const Session& session;
+  Session& session;
 
   // hasattr() and getattr() of an object whose attribute no hook reports.
   bool asks_unreported_attribute(const CressetCall& call) const {
     const KnownQuestions& known = known_questions();
     if ((call.callable != known.has && call.callable != known.get) || call.nargs == 0) return false;
-    if (session.is_opaque(call.args[0])) return true;
+    if (session.provenance().is_opaque(call.args[0])) return true;
     return call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
-           (session.is_of_this_call(call.args[0], call.args[1]) || is_data_of_other(call.args[0], call.args[1]));
+           (session.attributes().is_of_this_call(call.args[0], call.args[1]) ||
+            is_data_of_other(call.args[0], call.args[1]));
   }
 
   // Most calls: nothing is closed, and the arguments are plain, or containers which the callee hands on.
   bool takes_plain_arguments(const CressetCall& call) const {
-    if (!session.opaque_.empty() || any_grown()) return false;
+    if (session.provenance().any_opaque() || any_growing()) return false;
     bool holders = false;
     const auto is_value = [&](PyObject* o) {
       if (PyDict_CheckExact(o) || PyList_CheckExact(o)) return holders = true;
@@ -222,19 +172,20 @@ struct Session::CallQuestions {
     };
     if (!all_among(call.args, call.args + cresset_count_arguments(&call), is_value)) return false;
     if (is_method_wrapper(call.callable) || special_call(call.callable) != kOrdinaryCall) return false;
-    return (!holders || hands_items_on(call.callable)) && !is_c_method_of_closed(call.callable);
+    return (!holders || hands_items_on(call.callable)) && !is_c_method_of_uninspected(call.callable);
   }
 
-  bool is_c_method_of_closed(PyObject* callable) const {
+  bool is_c_method_of_uninspected(PyObject* callable) const {
     PyObject* const self = is_c_function(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
-    return self != nullptr && !PyModule_Check(self) && session.is_closed_to_facts(self);
+    return self != nullptr && !PyModule_Check(self) && session.provenance().is_uninspected_by_guards(self);
   }
 
-  bool is_method_of_closed(PyObject* callable) const {
-    if (is_c_function(callable)) return is_c_method_of_closed(callable);
+  bool is_method_of_uninspected(PyObject* callable) const {
+    if (is_c_function(callable)) return is_c_method_of_uninspected(callable);
     if (PyMethod_Check(callable) && !PyFunction_Check(PyMethod_GET_FUNCTION(callable)))
-      return session.is_closed_to_facts(PyMethod_GET_SELF(callable));
-    return is_method_wrapper(callable) && session.is_closed_to_facts(take_apart_wrapper(callable).self);
+      return session.provenance().is_uninspected_by_guards(PyMethod_GET_SELF(callable));
+    return is_method_wrapper(callable) &&
+           session.provenance().is_uninspected_by_guards(decompose_wrapper(callable).self);
   }
 
   bool looks_inside(const CressetCall& call) const {
@@ -245,21 +196,24 @@ struct Session::CallQuestions {
     const Py_ssize_t count = cresset_count_arguments(&call);
     const auto any = [&](auto&& is) { return any_among(call.args, call.args + count, is); };
     const auto looks_up = [&](PyObject* o) { return known.looks_up_by_name(o); };
-    if (looks_up(call.callable)) return any([&](PyObject* o) { return session.existed(o) && !is_plain_tensor(o); });
+    if (looks_up(call.callable))
+      return any([&](PyObject* o) { return session.provenance().existed(o) && !is_plain_tensor(o); });
     if (takes_plain_arguments(call)) return false;
-    if (any_grown() && only_adds_to_grown(call)) return false;
-    if (is_method_of_closed(call.callable)) return true;
+    if (any_growing() && only_adds_to_growing(call)) return false;
+    if (is_method_of_uninspected(call.callable)) return true;
     if (PyType_Check(call.callable) && makes_foreign((PyTypeObject*)call.callable)) return true;
-    if (enters_inference_apart(call.callable) || session.is_closed_to_facts(call.callable)) return true;
-    if (any([&](PyObject* o) { return looks_up(o) || session.is_closed_to_facts(o); })) return true;
-    return !hands_items_on(call.callable) && any([&](PyObject* o) { return session.holds_foreign(o); });
+    if (enters_inference_apart(call.callable) || session.provenance().is_uninspected_by_guards(call.callable))
+      return true;
+    if (any([&](PyObject* o) { return looks_up(o) || session.provenance().is_uninspected_by_guards(o); })) return true;
+    return !hands_items_on(call.callable) && any([&](PyObject* o) { return session.provenance().holds_foreign(o); });
   }
 };
 
 // Classes that are called, or passed to C code which may call them, create instances.
 void Session::note_classes(const CressetCall& call) {
   const auto note = [&](PyObject* object) {
-    if (PyType_Check(object) && existed(object)) facts_->classes().makes_instances((PyTypeObject*)object);
+    if (PyType_Check(object) && provenance_.existed(object))
+      segment_.guards().classes().makes_instances((PyTypeObject*)object);
   };
   note(call.callable);
   if (call.evaluated) return;
@@ -322,21 +276,23 @@ static bool stays_within(const CressetActivation& activation, const CCall& what,
 
 // Runs the call and its callees in CPython.
 CressetAction Session::call_whole(CressetActivation* activation, const CressetCall& call) {
-  if (existed(call.callable)) learn_function(call.callable);
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
-  capture_->set_location();
-  return end_before_native_call(*capture_, {BreakKind::UntraceableFunction, kLeftWhole}), CRESSET_NATIVE;
+  if (provenance_.existed(call.callable)) reads_.learn_function(call.callable);
+  operation_.start(activation, Operation::Kind::Call, 0);
+  operation_.in_progress().call = call;
+  segment_.capture().set_location();
+  return end_before_native_call(segment_.capture(), {BreakKind::UntraceableFunction, kOpaqueCall}), CRESSET_NATIVE;
 }
 
 // The effect of a C function with these arguments.
 CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
-  CCall what =
-      CallQuestions{*this}.looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
-  if (what.effect == CEffect::Pure && (switches_tracer(what.name, call) || is_of_stand_ins(call)))
-    what.effect = CEffect::Outside;
-  const bool of_new = what.self != nullptr && !existed(what.self) && std::string_view(what.name) == "__setstate__";
-  if (what.effect == CEffect::Outside && (of_new || stays_within(activation, what, call))) what.effect = CEffect::Pure;
+  CCall what = CallQuestions{*this}.looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Untraceable}
+                                                                               : classifier_.classify(call);
+  if (what.effect == CEffect::Pure && (switches_tracer(what.name, call) || is_of_tracer_proxies(call)))
+    what.effect = CEffect::Untraceable;
+  const bool of_new =
+      what.self != nullptr && !provenance_.existed(what.self) && std::string_view(what.name) == "__setstate__";
+  if (what.effect == CEffect::Untraceable && (of_new || stays_within(activation, what, call)))
+    what.effect = CEffect::Pure;
   return what;
 }
 
@@ -350,27 +306,29 @@ static bool takes_rows(PyObject* callable) {
 
 CressetAction Session::before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result) {
   if (given.nargs > 0 && takes_rows(given.callable)) note_rows(given.args[0]);
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = given;
-  if (outer_.empty() && opaque_.empty() && !any_grown() && !in_progress_.in_transform)
+  operation_.start(activation, Operation::Kind::Call, 0);
+  operation_.in_progress().call = given;
+  if (!subgraphs_.is_inside() && !provenance_.any_opaque() && !any_growing() && !operation_.in_progress().in_transform)
     if (CCall what; is_plain_operator(given, &what))
-      return dying_ = nullptr, before_known_call(activation, what, given, result);
+      return lives_.forget_dying(), before_known_call(activation, what, given, result);
   CressetCall call = given;
   const bool names = names_attribute(call);  // an attribute name is inspected first
   CCall what = names ? CCall{} : effect_of(*activation, call);
-  if (names || (what.effect != CEffect::Outside && any_texts())) {
-    if (looks_at_text_of_float(call))
-      return capture_->flush({BreakKind::SymbolicNumber, "a look at the text of a float"}), CRESSET_RUN;
-    if (look_at_texts(activation, call) || names) what = effect_of(*activation, call);
+  if (names || (what.effect != CEffect::Untraceable && any_symbolic_strings())) {
+    if (looks_at_string_of_float(call))
+      return segment_.capture().flush({BreakKind::SymbolicNumber, "a symbolic string with a float is inspected"}),
+             CRESSET_RUN;
+    if (look_at_strings(activation, call) || names) what = effect_of(*activation, call);
   }
   if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
-    if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
+    if (provenance_.existed(what.self)) writes_.use_context_variable(what.self, std::string_view(what.name) != "get");
     if (std::string_view(what.name) == "set") note_set(what.self, *activation, given);
-    if (PyRef value = with_plain_numbers(call)) return in_progress_.end(), *result = value.release(), CRESSET_RESULT;
+    if (PyRef value = with_plain_numbers(call))
+      return operation_.in_progress().end(), *result = value.release(), CRESSET_RESULT;
   }
-  if (watches_death(what, call) || may_end_a_life(what))
-    return refuse(BreakKind::ObjectLifetime, kWatchesDeaths),
-           capture_->flush({BreakKind::ObjectLifetime, kWatchesDeaths}), CRESSET_RUN;
+  if (lives_.watches_death(what, call) || lives_.may_end_a_life(what))
+    return segment_.refuse(BreakKind::ObjectLifetime, kWatchesDeaths),
+           segment_.capture().flush({BreakKind::ObjectLifetime, kWatchesDeaths}), CRESSET_RUN;
   return before_known_call(activation, what, call, result);
 }
 
@@ -386,16 +344,17 @@ static bool orders_symbols(const CCall& what, const CressetCall& call) {
 }
 
 // Whether C code would specialize a number which has had too many values.
-bool Session::pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator) {
+static bool specializes_any(Session& session, const CressetActivation& activation, const CressetCall& call,
+                            bool is_operator) {
   if (!is_operator && !is_c_function(call.callable)) return false;
-  std::vector<PyRef> unpinned = unpinned_among(call);
-  if (unpinned.empty() || !may_end_at_pin()) return false;
-  in_progress_.unpinned = std::move(unpinned);
-  in_progress_.of_operator = is_operator;
-  static PyObject* const set_item = module_attribute(python_names::kEquivalents, "set_item");  // replaces a statement
+  std::vector<PyRef> unspecialized = unspecialized_among(call);
+  if (unspecialized.empty() || !session.operation().may_break_at_specialization()) return false;
+  session.operation().in_progress().unspecialized = std::move(unspecialized);
+  session.operation().in_progress().of_operator = is_operator;
+  static PyObject* const set_item = module_attribute(python_names::kPolyfills, "set_item");  // replaces a statement
   const bool for_caller = activation.function == set_item && activation.caller != nullptr;
   const CressetActivation& asks = for_caller ? *activation.caller : activation;
-  return is_operator ? pins_too_often(asks, call) : pins_too_often(asks);
+  return is_operator ? specializes_too_often(asks, call) : specializes_too_often(asks);
 }
 
 // The owner of the attribute which a call reads or sets, and the position of the attribute's name.
@@ -423,22 +382,22 @@ struct Session::KnownCallRules {
 
   bool is_pure() const { return what.effect == CEffect::Pure; }
   Action end_with(PyRef value) const {
-    session.in_progress_.end();
+    session.operation().in_progress().end();
     return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
   }
   Action flush(BreakKind kind, std::string why) const {
-    return session.capture_->flush({kind, std::move(why)}), CRESSET_RUN;
+    return session.segment().capture().flush({kind, std::move(why)}), CRESSET_RUN;
   }
 
   Action numpy_arrays() const {
-    if (what.effect != CEffect::Outside && !session.arrays_.any()) return {};
+    if (what.effect != CEffect::Untraceable && !session.provenance().arrays().any()) return {};
     return session.call_of_arrays(activation, what, call, result);
   }
 
   // What the call does whatever follows: subgraphs, attributes, batching.
   Action notes() const {
-    if (!session.outer_.empty()) session.no_call_in_part(what, call);
-    if (what.effect == CEffect::SetsAttribute) session.will_set_attribute(what, call);
+    if (session.subgraphs().is_inside()) session.subgraphs().no_call_in_subgraph(what, call);
+    if (what.effect == CEffect::SetsAttribute) session.writes().will_set_attribute(what, call);
     if (!session.batching_ && begins_batching(what.name))
       session.batching_ = std::make_shared<bridge::SymbolicBatching>();
     return {};
@@ -449,7 +408,7 @@ struct Session::KnownCallRules {
     if (keeps_sizes(what.name))
       return flush(BreakKind::AutogradFeature, "an operator whose derivative keeps sizes, inside of a transform");
     if (!is_operator_on_wrappers(what.name, call)) return {};
-    return end_with(call_on_wrappers(*session.capture_, call));
+    return end_with(call_on_wrappers(session.segment().capture(), call));
   }
 
   Action with_plain_numbers() const {
@@ -460,43 +419,45 @@ struct Session::KnownCallRules {
   // A function of torch: lists of sizes, tensors, numbers.
   Action torch_function() const {
     if (!is_pure()) return {};
-    if (reads_memory_of_outsider(what)) return flush(BreakKind::MemoryAccess, "the memory of a tensor is asked for");
+    if (reads_foreign_memory(what)) return flush(BreakKind::MemoryAccess, "the memory of a tensor is asked for");
     const Py_ssize_t named = cresset_count_named(&call);
     for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
-      is_tensor(call.args[i]) ? session.hold_metadata(call.args[i]) : session.read_deep(call.args[i]);
-    if (session.pins_any(*activation, call, /*is_operator=*/true))
+      is_tensor(call.args[i]) ? session.reads().hold_metadata(call.args[i]) : session.reads().read_deep(call.args[i]);
+    if (specializes_any(session, *activation, call, /*is_operator=*/true))
       return flush(BreakKind::SymbolicNumber, text_of(call));
-    return session.in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
+    return session.operation().in_progress().uses_up = uses_up(what, call), CRESSET_RUN;
   }
 
   Action graph_break() const {
-    const bool outside = what.effect == CEffect::Outside;
+    const bool untraceable = what.effect == CEffect::Untraceable;
     const bool ends = [&] {
-      if (outside || session.pins_any(*activation, call, /*is_operator=*/false)) return true;
-      return what.self != nullptr && session.existed(what.self) && session.may_end_at_pin() &&
-             orders_symbols(what, call);
+      if (untraceable || specializes_any(session, *activation, call, /*is_operator=*/false)) return true;
+      return what.self != nullptr && session.provenance().existed(what.self) &&
+             session.operation().may_break_at_specialization() && orders_symbols(what, call);
     }();
     if (!ends) return {};
-    const bool runs_frame = any_among(call.args, call.args + call.nargs, is_outsider);
-    flush(outside ? BreakKind::UntraceableFunction : BreakKind::SymbolicNumber, text_of(call));
+    const bool runs_frame = any_among(call.args, call.args + call.nargs, is_external_generator);
+    flush(untraceable ? BreakKind::UntraceableFunction : BreakKind::SymbolicNumber, text_of(call));
     return runs_frame ? CRESSET_NATIVE : CRESSET_RUN;
   }
 
   // A C function which reads or writes containers.
   Action container_function() const {
-    session.note_keys(what, call);
+    session.reads().note_keys(what, call);
     note_reads_of_self();
     const size_t count = static_cast<size_t>(call.nargs) + static_cast<size_t>(cresset_count_named(&call));
     const bool deep = what.effect == CEffect::Reads && !looks_at_items_only(call.callable);
     for (size_t i = what.first; i < count; ++i)
-      deep ? session.read_deep(call.args[i]) : session.read_whole(call.args[i]);
-    if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) session.will_write(what.self);
-    if (PyObject* item = new_item(what, call)) session.added_.emplace_back(what.self, item);
+      deep ? session.reads().read_deep(call.args[i]) : session.reads().read_whole(call.args[i]);
+    if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites)
+      session.writes().will_write(what.self);
+    if (PyObject* item = new_item(what, call)) session.writes().will_add(what.self, item);
     // str.format looks up attributes: "{0.n}".
     if (what.self != nullptr && PyUnicode_Check(what.self) && what.name == std::string_view("format"))
       for (size_t i = what.first; i < count; ++i)
-        if (session.existed(call.args[i]) && !is_tensor(call.args[i])) session.read_all(call.args[i]);
-    return session.in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
+        if (session.provenance().existed(call.args[i]) && !is_tensor(call.args[i]))
+          session.attributes().read_all(call.args[i]);
+    return session.operation().in_progress().uses_up = uses_up(what, call), CRESSET_RUN;
   }
 
   // Behind the call.
@@ -507,7 +468,7 @@ struct Session::KnownCallRules {
     PyObject* const value = at + 1 < count ? call.args[at + 1] : nullptr;
     CressetChanger changer;  // a Python setter was evaluated, and its writes are recorded
     if (cresset_find_changer(owner, call.args[at], value == nullptr, what.self != nullptr, &changer) != 0) return;
-    session.log_attribute(owner, call.args[at], value);
+    session.writes().log_attribute(owner, call.args[at], value);
   }
 
   void note_container_call(PyObject* given) const {
@@ -516,28 +477,30 @@ struct Session::KnownCallRules {
         what.first < static_cast<size_t>(call.nargs)) {
       PyObject* key = call.args[what.first];
       PyObject* const value = value_under(what.self, key);  // the program compared the keys: use the call's result
-      return session.read_key(what.self, key,
-                              value != nullptr || name == "__contains__" || !asks_program(key) ? value : given);
+      return session.reads().read_key(what.self, key,
+                                      value != nullptr || name == "__contains__" || !asks_program(key) ? value : given);
     }
-    if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) session.log_method(what, call);
-    if (name == "__reduce_ex__" || name == "__reduce__" || name == "__getstate__") return session.read_all(what.self);
-    if (gives_item(name, what, call)) session.learn(given);
+    if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites)
+      session.writes().log_method(what, call);
+    if (name == "__reduce_ex__" || name == "__reduce__" || name == "__getstate__")
+      return session.attributes().read_all(what.self);
+    if (gives_item(name, what, call)) session.reads().learn(given);
     if (name == "popitem" && PyTuple_CheckExact(given))  // a new pair
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) session.learn(PyTuple_GET_ITEM(given, i));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) session.reads().learn(PyTuple_GET_ITEM(given, i));
   }
 
  private:
   void note_reads_of_self() const {
     PyObject* key = nullptr;
     const bool reads_self = what.effect != CEffect::Writes && what.self != nullptr;
-    if (reads_self && !asks_for_one_key(what, call, &key)) session.read_whole(what.self);
-    if (key != nullptr) session.read_contains(what.self, key);
+    if (reads_self && !asks_for_one_key(what, call, &key)) session.reads().read_whole(what.self);
+    if (key != nullptr) session.reads().read_contains(what.self, key);
   }
 };
 
 CressetAction Session::before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
                                          PyObject** result) {
-  if (asked_in_ == activation) asked_in_ = nullptr;
+  writes_.forget_asking(activation);
   static constexpr KnownCallRules::Action (KnownCallRules::* kRules[])() const = {
       &KnownCallRules::numpy_arrays,       &KnownCallRules::notes,          &KnownCallRules::operator_in_transform,
       &KnownCallRules::with_plain_numbers, &KnownCallRules::torch_function, &KnownCallRules::graph_break,
@@ -545,71 +508,6 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
   };
   const KnownCallRules rules{*this, activation, what, call, result};
   return first_action(rules, kRules, CRESSET_RUN);
-}
-
-// Reads the whole object, as copying and pickling do.
-void Session::read_all(PyObject* object) {
-  if (PyObject* dict = instance_dict(object)) {
-    learn(dict);
-    read_whole(dict);
-  }
-  PyObject* bases = Py_TYPE(object)->tp_mro;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); ++i) {
-    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(bases, i);
-    PyObject *name, *slot;
-    Py_ssize_t position = 0;
-    while (is_heap_type(base) && PyDict_Next(type_dict(base), &position, &name, &slot)) {
-      if (Py_TYPE(slot) != &PyMemberDescr_Type || are_slots_known(object) || !first(object, name)) continue;
-      const PyRef value = PyRef::steal(Py_TYPE(slot)->tp_descr_get(slot, object, (PyObject*)Py_TYPE(object)));
-      if (!value) PyErr_Clear();
-      facts_->member(object, slot, value.get());
-      learn(value.get());
-    }
-  }
-  read_whole(object);
-}
-
-// globals(), locals(), vars(), dir() and sys._getframe() of evaluated frames; vars(object).
-PyRef Session::names_in_frame(const CressetActivation& activation, const CressetCall& call) {
-  static PyObject* const asked[] = {module_attribute("builtins", "globals"), module_attribute("builtins", "locals"),
-                                    module_attribute("builtins", "dir"), module_attribute("builtins", "vars")};
-  static PyObject* const get_frame = module_attribute("sys", "_getframe");
-  const auto* const which = std::find(std::begin(asked), std::end(asked), call.callable);
-  if (call.kwnames != nullptr || (which == std::end(asked) && call.callable != get_frame)) return {};
-  const bool of_object = call.nargs == 1 && which == std::end(asked) - 1;
-  if (call.callable != get_frame && call.nargs != 0 && !of_object) return {};
-  static PyObject* const dict = PyUnicode_InternFromString("__dict__");
-  if (of_object && is_of_this_call(call.args[0], dict)) return {};
-  PyRef value = PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), nullptr));
-  if (!value) return PyErr_Clear(), PyRef();  // the call itself raises the error
-  if (of_object) read_attribute(call.args[0], dict, value.get());
-  if (which == std::begin(asked)) learn(value.get());
-  if (call.callable != get_frame) return value;
-  if (!is_evaluated(activation, value.get())) refuse(BreakKind::UnguardedState, "looks at the frames of its callers");
-  return value;
-}
-
-// eval(text) and exec(text) use the names of the calling frame. With explicit names they can be called from anywhere.
-PyObject* Session::with_names_of_frame(const CressetCall& call) {
-  static PyObject *const eval = module_attribute("builtins", "eval"), *const exec =
-                                                                          module_attribute("builtins", "exec");
-  if ((call.callable != eval && call.callable != exec) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
-  static PyObject* const with_names = module_attribute(python_names::kEquivalents, "with_names");
-  PyObject* globals = PyEval_GetGlobals();
-#if PY_VERSION_HEX >= 0x030D0000
-  const PyRef locals = checked(PyEval_GetFrameLocals());  // for a function, a new snapshot each time
-#else
-  const PyRef locals = PyRef::borrow(PyEval_GetLocals());
-#endif
-  learn(globals);
-  const bridge::Capture::StepAside outside;
-  return stand_in(checked(PyObject_CallFunctionObjArgs(with_names, call.callable, globals, locals.get(), nullptr)));
-}
-
-// Keeps the function alive and returns it borrowed, for CRESSET_INSTEAD.
-PyObject* Session::stand_in(PyRef function) {
-  kept_.push_back(std::move(function));
-  return kept_.back().get();
 }
 
 // Handles methods of older containers passed to C code, which may call them without a hook: map(x.append, ...).
@@ -624,64 +522,39 @@ void Session::hands_methods_on(const CressetCall& call) {
     if (!is_c_function(call.args[i])) continue;
     const CressetCall inner{call.args[i], nullptr, 0, nullptr, 0};
     PyObject* self = PyCFunction_GET_SELF(inner.callable);
-    if (self == nullptr || PyModule_Check(self) || !existed(self) || !is_container(self)) continue;
-    if (const CEffect effect = classify(inner).effect; effect == CEffect::Writes || effect == CEffect::ReadsAndWrites)
-      refuse(BreakKind::SideEffect,
-             "hands a method that changes a " + std::string(Py_TYPE(self)->tp_name) + " to C code");
-    read_whole(self);
+    if (self == nullptr || PyModule_Check(self) || !provenance_.existed(self) || !is_container(self)) continue;
+    if (const CEffect effect = classifier_.classify(inner).effect;
+        effect == CEffect::Writes || effect == CEffect::ReadsAndWrites)
+      segment_.refuse(BreakKind::SideEffect,
+                      "hands a method that changes a " + std::string(Py_TYPE(self)->tp_name) + " to C code");
+    reads_.read_whole(self);
   }
 }
 
-// Containers in which the call may have stored its arguments.
-static std::vector<PyObject*> containers_of(const CressetCall& call) {
-  std::vector<PyObject*> out;
-  PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
-  if (self != nullptr && is_container(self)) out.push_back(self);
-  for (Py_ssize_t i = 0; i < call.nargs; ++i)
-    if (is_container(call.args[i])) out.push_back(call.args[i]);
-  return out;
+// An operator that ended the segment is recorded too: the next capture ends before it specializes the numbers.
+static void note_specializations(Session& session, const CressetActivation& activation, const CressetCall& call,
+                                 PyObject* result, const std::vector<PyRef>& unspecialized, bool of_operator) {
+  if (!is_plain_result(result)) return;
+  for (const PyRef& number : unspecialized)
+    if (of_operator && (!session.segment().is_open() || !is_unspecialized(number.get())))
+      note_specialization(activation, call, number.get());
+    else if (!of_operator && session.segment().is_open() && !is_unspecialized(number.get()))
+      note_specialization(activation, number.get());
 }
 
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
                          PyObject* exception) {
-  if (*result != nullptr && is_plain_question(call)) return;
-  const bool of_operator = in_progress_.of_operator;
-  const std::vector<PyRef> unpinned = std::exchange(in_progress_.unpinned, {});
-  in_progress_.end();
-  if (*result != nullptr && !unpinned.empty()) note_pins(*activation, call, *result, unpinned, of_operator);
+  if (*result != nullptr && classifier_.is_plain_question(call)) return;
+  const bool of_operator = operation_.in_progress().of_operator;
+  const std::vector<PyRef> unspecialized = std::exchange(operation_.in_progress().unspecialized, {});
+  operation_.in_progress().end();
+  if (*result != nullptr && !unspecialized.empty())
+    note_specializations(*this, *activation, call, *result, unspecialized, of_operator);
   if (exception != nullptr)
-    if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
+    if (PyRef given = done_with_plain_numbers(call, classifier_.classify(call).effect, exception))
       *result = given.release(), exception = nullptr;
-  if (open()) return note_question(call, *result), note_call(*activation, call, *result);
-  after_end(activation, call, result, exception);
-}
-
-// An operator that ended the segment is recorded too: the next capture ends before it specializes the numbers.
-void Session::note_pins(const CressetActivation& activation, const CressetCall& call, PyObject* result,
-                        const std::vector<PyRef>& unpinned, bool of_operator) {
-  if (!is_plain_result(result)) return;
-  for (const PyRef& number : unpinned)
-    if (of_operator && (!open() || !is_unpinned(number.get())))
-      note_pin(activation, call, number.get());
-    else if (!of_operator && open() && !is_unpinned(number.get()))
-      note_pin(activation, number.get());
-}
-
-// The segment ended in the call or before it.
-void Session::after_end(CressetActivation* activation, const CressetCall& call, PyObject** result,
-                        PyObject* exception) {
-  if (was_in_call_at_the_end(activation)) {
-    for (PyObject* container : containers_of(call)) without_symbols(PyRef::borrow(container));
-    if (*result != nullptr) {
-      PyRef plain = without_symbols(PyRef::borrow(*result));
-      PyRef::steal(std::exchange(*result, plain.release()));
-    }
-  }
-  if (ended_in_ == nullptr && !is_in_calls_at_the_end(activation)) maker_.out_of_calls(activation);
-  if (ended_in_ != activation || (*result == nullptr && exception == nullptr)) return;
-  ended_in_ = nullptr;
-  if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, *result, exception))
-    PyRef::steal(std::exchange(*result, number.release()));
+  if (segment_.is_open()) return classifier_.note_question(call, *result), note_call(*activation, call, *result);
+  operation_.after_end(activation, call, result, exception);
 }
 
 static bool asks_abstract_class(const CressetCall& call) {
@@ -693,77 +566,26 @@ static bool asks_abstract_class(const CressetCall& call) {
 
 void Session::note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result) {
   if (was_plain_operator(call)) return;
-  const CCall what = classify(call);
+  const CCall what = classifier_.classify(call);
   const KnownCallRules rules{*this, nullptr, what, call, nullptr};
   const std::string_view name = what.name;
-  tangent_levels_ += changes_level(name);
-  if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
-  if (is_weakref(call.callable)) read_weakref(call.callable, result);
-  note_address(activation, call, result);
-  if (what.self != nullptr && name == "__call__" && is_weakref(what.self)) read_weakref(what.self, result);
-  if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
+  operation_.change_tangent_levels(changes_level(name));
+  if (asks_abstract_class(call) && provenance_.existed(call.args[0]))
+    segment_.guards().classes().abstract((PyTypeObject*)call.args[0]);
+  if (is_weakref(call.callable)) reads_.read_weakref(call.callable, result);
+  if (addresses_.note_address(activation, call, result)) hooks_->tells_all = 1;
+  if (what.self != nullptr && name == "__call__" && is_weakref(what.self)) reads_.read_weakref(what.self, result);
+  if (what.effect == CEffect::Pure || what.effect == CEffect::Untraceable) return;
   if (what.effect == CEffect::GetsAttribute) {
     const auto [owner, at] = attribute_of(what, call);
-    if (at < static_cast<size_t>(call.nargs)) read_attribute(owner, call.args[at], result);
+    if (at < static_cast<size_t>(call.nargs)) attributes_.read_attribute(owner, call.args[at], result);
     return;
   }
   if (result == nullptr) return;
   if (what.effect == CEffect::SetsAttribute) return rules.note_attribute_set();
   if (what.self == nullptr) return;
-  if (!existed(what.self)) return is_container(what.self) ? meet_unknown(what.self) : void();
+  if (!provenance_.existed(what.self)) return is_container(what.self) ? reads_.meet_unknown(what.self) : void();
   rules.note_container_call(result);
-}
-
-// All other methods consume an iterator argument.
-static bool stores_what_it_is_given(PyObject* method) {
-  static const std::unordered_set<std::string_view> kNames = {"append",     "appendleft",  "insert", "add",
-                                                              "setdefault", "__setitem__", "pop"};
-  return kNames.count(utf8(method)) != 0;
-}
-
-// Whether the call removes an item which it added to a set. Guards against recursion do this with an address.
-bool Session::takes_back(const CCall& what, const CressetCall& call) {
-  const std::string_view name = what.name;
-  if (!PySet_Check(what.self) || (name != "discard" && name != "remove") || writes_.empty()) return false;
-  if (what.first >= static_cast<size_t>(call.nargs)) return false;
-  const std::pair added(what.self, call.args[what.first]);
-  const auto known = std::find(added_.begin(), added_.end(), added);
-  const auto last = std::find_if(writes_.rbegin(), writes_.rend(),
-                                 [&](const Write& write) { return write.owner.get() == what.self; });
-  if (known == added_.end() || last == writes_.rend() || last->kind != Write::Kind::Method ||
-      last->values.size() != 1 || last->values[0].get() != added.second)
-    return false;
-  keep(last->values[0]);
-  added_.erase(known);
-  writes_.erase(std::next(last).base());
-  return true;
-}
-
-// Replay calls the C method and not an override in a subclass.
-void Session::log_method(const CCall& what, const CressetCall& call) {
-  if (takes_back(what, call)) return;
-  if (asked_in_ == cresset_eval_current()) no_effects_again(call.callable);
-  PyObject* method = what.by_arguments ? call.callable : nullptr;
-  const PyRef key = checked(PyUnicode_FromString(what.name));
-  PyObject* bases = Py_TYPE(what.self)->tp_mro;
-  for (Py_ssize_t i = 0; method == nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
-    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(bases, i);
-    PyObject* found = PyDict_GetItemWithError(type_dict(base), key.get());
-    if (found != nullptr && (Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyWrapperDescr_Type))
-      method = found;
-  }
-  if (method == nullptr) return refuse(BreakKind::SideEffect, std::string("calls ") + what.name);
-  Write write{Write::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
-  const auto count = static_cast<size_t>(cresset_count_arguments(&call));
-  for (size_t i = what.first; i < count; ++i) {
-    // The rest of an iterator does not show its consumed items.
-    if (PyIter_Check(call.args[i]) && !stores_what_it_is_given(key.get())) {
-      without_symbols(PyRef::borrow(what.self));  // no write records them
-      return refuse(BreakKind::SideEffect, std::string("calls ") + what.name + " with an iterator");
-    }
-    write.values.push_back(PyRef::borrow(call.args[i]));
-  }
-  add_write(std::move(write));
 }
 
 }  // namespace cresset::frontend

@@ -1,4 +1,4 @@
-// The evaluator's hooks: reads, writes, operators. Calls: session_calls.cpp, frames: session_frames.cpp.
+// The evaluator's hooks: reads, writes, operators. Calls: session_calls.cpp, frames: entered_frames.cpp.
 #include <opcode.h>
 #include <torch/csrc/Exceptions.h>
 
@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bridge/symbolic/number_formatting.h"
+#include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
 #include "frontend/cpython/items.h"
 #include "frontend/cpython/kept_for_good.h"
@@ -26,72 +27,27 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/tensor_indices.h"
-#include "frontend/variants/growing_containers.h"
 
 namespace cresset::frontend {
 
-std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
-  switch (kind) {
-    case CRESSET_OP_BINARY:
-      return Operation::Kind::Binary;
-    case CRESSET_OP_UNARY:
-      return Operation::Kind::Unary;
-    case CRESSET_OP_COMPARE:
-      return Operation::Kind::Compare;
-    case CRESSET_OP_SUBSCRIPT:
-      return Operation::Kind::Subscript;
-    case CRESSET_OP_CONTAINS:
-      return Operation::Kind::Contains;
-    case CRESSET_OP_FORMAT:
-      return Operation::Kind::Format;
-    default:
-      return std::nullopt;
-  }
-}
-
-Operation InProgress::kept() const {
-  Operation out;
-  out.kind = kind;
-  out.operation = operation;
-  if (kind != Operation::Kind::Call) {
-    for (PyObject* operand : operands)
-      if (operand != nullptr) out.operands.push_back(PyRef::borrow(operand));
-    return out;
-  }
-  out.positional = call.nargs;
-  out.kwnames = PyRef::borrow(call.kwnames);
-  out.operands.push_back(PyRef::borrow(call.callable));
-  const Py_ssize_t named = cresset_count_named(&call);
-  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) out.operands.push_back(PyRef::borrow(call.args[i]));
-  return out;
-}
-
-void Session::start(CressetActivation* activation, Operation::Kind kind, int operation) {
-  in_progress_.begin(activation, kind, operation);
-  in_progress_.serial = capture_->serial();
-  in_progress_.done = capture_->done();
-  in_progress_.state = TorchState::now();
-  in_progress_.in_transform = tangent_levels_ > 0 || in_progress_.state.depth_of_transforms() > 0;
-}
-
 // A branch on a tensor or a data-dependent number: the segment ends, and a segment for this outcome begins.
 int Session::truth(CressetActivation* activation, PyObject* value) {
-  if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // a dict subclass: whether it is empty
-  read_whole(value);
-  if (is_closed_to_facts(value))
-    refuse(BreakKind::UnguardedState, std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
+  if (PyDict_Check(value)) return reads_.read_whole(value), CRESSET_TRUTH_RUN;  // a dict subclass: whether it is empty
+  reads_.read_whole(value);
+  if (provenance_.is_uninspected_by_guards(value))
+    segment_.refuse(BreakKind::UnguardedState, std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
   const bool number = is_symbolic_number(value);
   if (!number && operators_call_python()) return CRESSET_TRUTH_RUN;
   if (!number && !is_plain_tensor(value)) return CRESSET_TRUTH_RUN;
   if (number && !operators_call_python() &&
-      do_spared_view(activation, value, [this](PyObject* object) { return existed(object); }))
+      do_spared_view(activation, value, [this](PyObject* object) { return provenance_.existed(object); }))
     return 0;
   if (number) note_decision(*activation);
-  start(activation, Operation::Kind::Truth, 0);
-  in_progress_.operands[0] = value;
+  operation_.start(activation, Operation::Kind::Truth, 0);
+  operation_.in_progress().operands[0] = value;
   const int answer = PyObject_IsTrue(value);
-  in_progress_.end();
-  if (answer >= 0 && capture_->closed()) maker_.go_on(activation, CRESSET_BEFORE, answer ? Py_True : Py_False);
+  operation_.in_progress().end();
+  if (answer >= 0 && segment_.capture().closed()) maker_.go_on(activation, CRESSET_BEFORE, answer ? Py_True : Py_False);
   return answer;
 }
 
@@ -118,29 +74,14 @@ PyRef at_symbol(PyObject* tensor, PyObject* given, PyObject* value) {
   const PyRef numbered = inside_transform() ? PyRef::borrow(given) : with_numbers_of_data(given);
   PyObject* const key = numbered.get();
   if (key == given && !holds_symbol(key) && (value == nullptr || !is_put(key, value))) return {};
-  static PyObject* const get = module_attribute(python_names::kCapturePatches, "get_item");
-  static PyObject* const set = module_attribute(python_names::kCapturePatches, "set_item");
+  static PyObject* const get = module_attribute(python_names::kSubstitutes, "get_item");
+  static PyObject* const set = module_attribute(python_names::kSubstitutes, "set_item");
   const NotEvaluated own_business;
   PyRef done = PyRef::steal(PyObject_CallFunctionObjArgs(value != nullptr ? set : get, tensor, key, value, nullptr));
   return done.get() == Py_NotImplemented ? PyRef() : done;
 }
 
 }  // namespace
-
-// Reads a container, and nested containers of the call. read_whole() handles older containers.
-void Session::read_deep(PyObject* object, int depth) {
-  if (existed(object)) return read_whole(object);
-  if (!sums_.empty()) look_at_sum(object);
-  if (depth > 50 || !is_container(object)) return;
-  if (PyDict_Check(object)) {
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(object, &position, &key, &value)) read_deep(value, depth + 1);
-  } else if (PyList_Check(object) || PyTuple_Check(object)) {
-    PyObject** items = PySequence_Fast_ITEMS(object);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) read_deep(items[i], depth + 1);
-  }
-}
 
 namespace {
 
@@ -163,104 +104,67 @@ class PlainOperands {
 CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   const bool takes_item = op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER;
   if (takes_item && PyGen_CheckExact(op.operands[0])) {
-    static PyObject* const instead = module_attribute(python_names::kEquivalents, "next_of_outsider");
-    if (op.kind == CRESSET_OP_ITER || !is_opaque(op.operands[0])) return CRESSET_RUN;
-    return learn(instead), *result = instead, CRESSET_INSTEAD;
+    static PyObject* const instead = module_attribute(python_names::kPolyfills, "next_of_external_generator");
+    if (op.kind == CRESSET_OP_ITER || !provenance_.is_opaque(op.operands[0])) return CRESSET_RUN;
+    return reads_.learn(instead), *result = instead, CRESSET_INSTEAD;
   }
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
-  if (!kind || !is_left_whole(*activation, nullptr)) return operate(activation, op, result);
-  start(activation, *kind, op.operation);
-  std::copy_n(op.operands, 2, in_progress_.operands);
-  capture_->set_location();
-  capture_->flush({BreakKind::UntraceableFunction, kLeftWhole});
-  const PlainOperands plain(op, in_progress_);  // the segment of these numbers has ended
-  PyRef value = perform(in_progress_.kept());
-  in_progress_.end();
-  if (!value) return after_failure(activation), CRESSET_FAIL;
-  go_on_with(activation, value);
+  if (!kind || !is_opaque_call(*activation, nullptr)) return operate(activation, op, result);
+  operation_.start(activation, *kind, op.operation);
+  std::copy_n(op.operands, 2, operation_.in_progress().operands);
+  segment_.capture().set_location();
+  segment_.capture().flush({BreakKind::UntraceableFunction, kOpaqueCall});
+  const PlainOperands plain(op, operation_.in_progress());  // the segment of these numbers has ended
+  PyRef value = perform(operation_.in_progress().kept());
+  operation_.in_progress().end();
+  if (!value) return operation_.after_failure(activation), CRESSET_FAIL;
+  operation_.go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;
 }
 
-bool Session::may_end_at_pin() const { return outer_.empty() && !capture_->symbolic_numbers && !in_transform(); }
-
 // A store under a symbolic key, history[step] = loss: whether the key had too many different values.
-bool Session::stores_by_any(const CressetActivation& activation, const CressetWrite& write) {
+static bool stores_by_any(Session& session, const CressetActivation& activation, const CressetWrite& write) {
   if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_Check(write.owner)) return false;
   static PyObject* const ordered = module_attribute("collections", "OrderedDict");  // of hooks, with weak references
   if (Py_IS_TYPE(write.owner, (PyTypeObject*)ordered)) return false;
-  if (!is_unpinned(write.key) || !may_end_at_pin() || !has_item_method_of_c(write.owner, "__setitem__")) return false;
-  if (pins_too_often(activation)) return true;
-  return note_pin(activation, write.key), false;
+  if (!is_unspecialized(write.key) || !session.operation().may_break_at_specialization() ||
+      !has_item_method_of_c(write.owner, "__setitem__"))
+    return false;
+  if (specializes_too_often(activation)) return true;
+  return note_specialization(activation, write.key), false;
 }
 
 // foreign: a graph break is necessary.
 CressetAction Session::operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
                                         bool foreign, PyObject** result) {
-  start(activation, kind, op.operation);
-  in_progress_.operands[0] = op.operands[0];
-  in_progress_.operands[1] = op.operands[1];
-  const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
+  operation_.start(activation, kind, op.operation);
+  operation_.in_progress().operands[0] = op.operands[0];
+  operation_.in_progress().operands[1] = op.operands[1];
+  const PyObject* looked_into =
+      op.operands[op.operands[1] != nullptr && provenance_.is_uninspected_by_guards(op.operands[1]) ? 1 : 0];
   if (foreign)
-    capture_->flush(
+    segment_.capture().flush(
         {BreakKind::UnguardedState, std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name});
   std::optional<PlainOperands> plain;  // other C code would treat symbols as plain objects
-  if (foreign) plain.emplace(op, in_progress_);
+  if (foreign) plain.emplace(op, operation_.in_progress());
   PyRef value = kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
   if (!value && PyErr_Occurred() == nullptr) {
-    const Operation operation = in_progress_.kept();
-    std::optional<bridge::MakingText> text;
+    const Operation operation = operation_.in_progress().kept();
+    std::optional<bridge::MakingString> text;
     if (kind == Operation::Kind::Format) text.emplace();
     const auto plainly = [&] {
-      const PlainOperands operands(op, in_progress_);
-      return perform(in_progress_.kept());
+      const PlainOperands operands(op, operation_.in_progress());
+      return perform(operation_.in_progress().kept());
     };
     value = inside_transform() ? run_on_wrappers(
-                                     *capture_, [&] { return perform(operation); }, plainly)
+                                     segment_.capture(), [&] { return perform(operation); }, plainly)
                                : perform(operation);
   }
-  in_progress_.end();
-  if (!value) return after_failure(activation), CRESSET_FAIL;
-  go_on_with(activation, value);
+  operation_.in_progress().end();
+  if (!value) return operation_.after_failure(activation), CRESSET_FAIL;
+  operation_.go_on_with(activation, value);
   *result = value.release();
   return CRESSET_RESULT;
-}
-
-void Session::ends_inside_calls(const CressetActivation* innermost) {
-  for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
-    if (a->entered_from_c && a->caller != nullptr) in_calls_at_the_end_.push_back({a->caller, a->caller->instruction});
-}
-
-// Returns true once per call.
-bool Session::was_in_call_at_the_end(const CressetActivation* activation) {
-  const auto is_here = [&](const CallAtTheEnd& call) { return call.activation == activation; };
-  return !in_calls_at_the_end_.empty() && std::erase_if(in_calls_at_the_end_, is_here) != 0;
-}
-
-bool Session::is_in_calls_at_the_end(const CressetActivation* innermost) {
-  const auto has_come_back = [&](const CallAtTheEnd& call) {  // not all returns are reported
-    const CressetActivation* a = innermost;
-    while (a != nullptr && a != call.activation) a = a->caller;
-    return a == nullptr || a->instruction != call.instruction;
-  };
-  // The returned value may have reached C code that is running now.
-  if (std::erase_if(in_calls_at_the_end_, has_come_back) != 0) ends_inside_calls(innermost);
-  return !in_calls_at_the_end_.empty();
-}
-
-void Session::go_on_with(CressetActivation* activation, PyRef& value) {
-  if (!capture_->closed()) return;
-  if (was_in_call_at_the_end(activation)) value = without_symbols(std::move(value));
-  if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, value.get())) value = std::move(number);
-}
-
-// CPython performed the operation, which raised the pending error.
-void Session::after_failure(CressetActivation* activation) {
-  if (!capture_->closed()) return;
-  PyRef exception = PendingError().normalized();
-  maker_.go_on(activation, CRESSET_AFTER, nullptr, exception.get());
-  PyObject* type = Py_NewRef(PyExceptionInstance_Class(exception.get()));
-  PyObject* traceback = PyException_GetTraceback(exception.get());
-  PyErr_Restore(type, exception.release(), traceback);
 }
 
 // Whether a Python __next__ was evaluated.
@@ -280,11 +184,12 @@ static bool are_values(const CressetOperator& op) {
 
 // Whether the evaluator may skip later reports of the same value by this instruction in this segment. Functions of the
 // autograd graph report every object they reach.
-bool Session::is_told_for_good(PyObject* value) const {
-  return record_run_ == nullptr && open() && value != nullptr && !PyGen_CheckExact(value) && !PyCoro_CheckExact(value);
+static bool is_reported_for_good(Session& session, PyObject* value) {
+  return !session.subgraphs().runs_record() && session.segment().is_open() && value != nullptr &&
+         !PyGen_CheckExact(value) && !PyCoro_CheckExact(value);
 }
 
-uint64_t Session::next_piece() {
+uint64_t Session::next_segment() {
   static uint64_t last = 0;  // under the GIL
   return ++last;
 }
@@ -295,7 +200,7 @@ struct SessionHooks {
   template <class F>
   static int guarded(void* session, F&& f, bool always = false) {
     try {
-      if (always || static_cast<Session*>(session)->open()) f(*static_cast<Session*>(session));
+      if (always || static_cast<Session*>(session)->segment().is_open()) f(*static_cast<Session*>(session));
       return 0;
     } catch (const PythonError&) {
       return -1;
@@ -314,74 +219,74 @@ struct SessionHooks {
   static int read_name(void* s, CressetActivation* a, CressetNamespace where, PyObject* mapping, PyObject* name,
                        PyObject* value) {
     bool for_good = false;
-    const int told = guarded(s, [&](Session& session) {
+    const int reported = guarded(s, [&](Session& session) {
       PyObject* globals = PyFunction_Check(a->function) ? PyFunction_GET_GLOBALS(a->function) : nullptr;
-      if (where == CRESSET_IN_MODULES) return session.read_module(mapping, name, value);
+      if (where == CRESSET_IN_MODULES) return session.attributes().read_module(mapping, name, value);
       if (where == CRESSET_IN_LOCALS || globals == nullptr) return;
-      if (where == CRESSET_IN_GLOBALS && keeps_for_good(a->code, name)) return session.learn(value);
-      session.read_key(globals, name, where == CRESSET_IN_GLOBALS ? value : nullptr);
-      if (where == CRESSET_IN_BUILTINS && PyDict_Check(mapping)) session.read_key(mapping, name, value);
-      for_good = session.is_told_for_good(value);
+      if (where == CRESSET_IN_GLOBALS && keeps_for_good(a->code, name)) return session.reads().learn(value);
+      session.reads().read_key(globals, name, where == CRESSET_IN_GLOBALS ? value : nullptr);
+      if (where == CRESSET_IN_BUILTINS && PyDict_Check(mapping)) session.reads().read_key(mapping, name, value);
+      for_good = is_reported_for_good(session, value);
     });
-    return told == 0 && for_good ? CRESSET_READ_TOLD : told;
+    return reported == 0 && for_good ? CRESSET_REPORTED : reported;
   }
   static int read_cell(void* s, CressetActivation*, PyObject* cell, int, PyObject* value) {
-    return guarded(s, [&](Session& session) {
-      session.touch(cell);
-      if (!session.existed(cell) || (!session.is_whole(cell) && session.refuse_generator(value, cell))) return;
-      session.learn(value);
-      if (session.mark_whole(cell)) session.facts_->cell(cell, value);
-    });
+    return guarded(s, [&](Session& session) { session.reads().read_cell(cell, value); });
   }
   static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {
     bool as_call = false, by_getattr = false, for_good = false;
-    const int told = guarded(s, [&](Session& session) {
+    const int reported = guarded(s, [&](Session& session) {
       if (read->place == CRESSET_AT_GETSET) adopt(read->value);  // x.shape
-      by_getattr = session.looks_into_opaque(*read);
+      by_getattr = session.attributes().looks_into_opaque(*read);
       if (by_getattr) return;
-      session.read_attribute(*read);
-      as_call = session.asks_for_data(*read);
-      for_good =
-          read->place == CRESSET_AT_MODULE && session.existed(read->owner) && session.is_told_for_good(read->value);
+      session.attributes().read_attribute(*read);
+      as_call = asks_for_data(*read);
+      for_good = read->place == CRESSET_AT_MODULE && session.provenance().existed(read->owner) &&
+                 is_reported_for_good(session, read->value);
     });
-    if (told == 0 && for_good) return CRESSET_READ_TOLD;
-    return told < 0 ? told : as_call ? CRESSET_READ_AS_CALL : by_getattr ? CRESSET_READ_BY_GETATTR : 0;
+    if (reported == 0 && for_good) return CRESSET_REPORTED;
+    return reported < 0 ? reported : as_call ? CRESSET_READ_AS_CALL : by_getattr ? CRESSET_READ_BY_GETATTR : 0;
   }
   static int read_item(void* s, CressetActivation* a, PyObject* container, PyObject* key, PyObject* value) {
-    const auto told = [&](Session& session) {
-      if (session.open()) return session.read_item(container, key, value);
+    const auto reported = [&](Session& session) {
+      if (session.segment().is_open()) {
+        if (!session.writes().did_insert(container, key, value)) session.reads().read_item(container, key, value);
+        return;
+      }
       // The factory of a defaultdict ended the segment: the stored key may still be symbolic.
-      if (session.was_in_call_at_the_end(a) && is_container(container)) without_symbols(PyRef::borrow(container));
+      if (session.operation().was_in_call_at_the_end(a) && is_container(container))
+        without_symbols(PyRef::borrow(container));
     };
-    return guarded(s, told, /*always=*/true);
+    return guarded(s, reported, /*always=*/true);
   }
   static int read_contents(void* s, CressetActivation*, PyObject* container) {
     return guarded(s, [&](Session& session) {
-      if (session.is_closed_to_facts(container))
-        session.refuse(BreakKind::UnguardedState, std::string("takes the items of a ") + Py_TYPE(container)->tp_name);
-      session.read_whole(container);
+      if (session.provenance().is_uninspected_by_guards(container))
+        session.segment().refuse(BreakKind::UnguardedState,
+                                 std::string("takes the items of a ") + Py_TYPE(container)->tp_name);
+      session.reads().read_whole(container);
     });
   }
   static int read_length(void* s, CressetActivation*, PyObject* container, Py_ssize_t) {
-    return guarded(s, [&](Session& session) { session.read_whole(container); });
+    return guarded(s, [&](Session& session) { session.reads().read_whole(container); });
   }
   static int read_iterator(void* s, CressetActivation*, PyObject* iterable, PyObject*) {
     return guarded(s, [&](Session& session) {
-      if (PyIter_Check(iterable)) session.no_effect_on(iterable, "it advances an iterator from outside");
-      session.read_whole(iterable);
+      if (PyIter_Check(iterable)) session.subgraphs().no_effect_on(iterable, "it advances an iterator from outside");
+      session.reads().read_whole(iterable);
     });
   }
   static int read_contains(void* s, CressetActivation*, PyObject* container, PyObject* item, int found) {
-    return guarded(s, [&](Session& session) { session.read_contains(container, item, found != 0); });
+    return guarded(s, [&](Session& session) { session.reads().read_contains(container, item, found != 0); });
   }
   static int read_is(void* s, CressetActivation*, PyObject* left, PyObject* right, int) {
     if (left == Py_None || right == Py_None) return 0;
-    return guarded(s, [&](Session& session) { session.note_is(left, right); });
+    return guarded(s, [&](Session& session) { session.reads().note_is(left, right); });
   }
   static int read_default(void* s, CressetActivation*, PyObject* function, Py_ssize_t, PyObject* keyword,
                           PyObject* value) {
     return guarded(s, [&](Session& session) {
-      if (session.existed(function)) session.learn_default(function, keyword, value);
+      if (session.provenance().existed(function)) session.frames().learn_default(function, keyword, value);
     });
   }
   // Whether the write fills a cache of torch, which later calls do not repeat.
@@ -391,25 +296,26 @@ struct SessionHooks {
   static int before_write(void* s, CressetActivation* a, const CressetWrite* write) {
     bool done = false, as_call = false;
     if (is_torchs_own(*a, *write)) return 0;
-    const int told = guarded(s, [&](Session& session) {
+    const int reported = guarded(s, [&](Session& session) {
       const bool is_stored = write->kind == CRESSET_WRITE_ITEM && write->value != nullptr;
-      as_call = session.stores_by_any(*a, *write) || (is_stored && is_left_whole(*a, nullptr)) ||
-                session.before_write(*write);
+      as_call = stores_by_any(session, *a, *write) || (is_stored && is_opaque_call(*a, nullptr)) ||
+                session.writes().before_write(*write);
       if (as_call) return;
       if (!is_stored) return;
       done = static_cast<bool>(at_symbol(write->owner, write->key, write->value));
       if (!done && PyErr_Occurred() != nullptr) throw PythonError{};
     });
-    return told < 0 ? told : as_call ? CRESSET_WRITE_AS_CALL : done;
+    return reported < 0 ? reported : as_call ? CRESSET_WRITE_AS_CALL : done;
   }
   static int after_write(void* s, CressetActivation* a, const CressetWrite* write) {
     if (is_torchs_own(*a, *write)) return 0;
-    const auto told = [&](Session& session) {
-      if (session.open()) return session.after_write(*write);
+    const auto reported = [&](Session& session) {
+      if (session.segment().is_open()) return session.writes().after_write(*write);
       // The key's hash or comparison ended the segment: the value, taken before, may still be symbolic.
-      if (session.was_in_call_at_the_end(a) && is_container(write->owner)) without_symbols(PyRef::borrow(write->owner));
+      if (session.operation().was_in_call_at_the_end(a) && is_container(write->owner))
+        without_symbols(PyRef::borrow(write->owner));
     };
-    return guarded(s, told, /*always=*/true);
+    return guarded(s, reported, /*always=*/true);
   }
   static CressetAction before_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result) {
     CressetAction action = CRESSET_RUN;
@@ -431,7 +337,9 @@ struct SessionHooks {
         /*always=*/true);
   }
   static int same(void* s, CressetActivation*, PyObject* left, PyObject* right) {
-    const auto may_be = [](PyObject* object) { return is_symint(object) || is_symbool(object) || is_text(object); };
+    const auto may_be = [](PyObject* object) {
+      return is_symint(object) || is_symbool(object) || is_symbolic_string(object);
+    };
     if (left == right || (!may_be(left) && !may_be(right))) return CRESSET_TRUTH_RUN;
     int answer = CRESSET_TRUTH_RUN;
     const int done = guarded(s, [&](Session& session) { answer = session.same(left, right); });
@@ -449,9 +357,9 @@ struct SessionHooks {
     const int done = guarded(s, [&](Session& session) {
       adopt_operands(*op);
       if (op->kind == CRESSET_OP_SUBSCRIPT && PyDict_CheckExact(op->operands[0]) && !is_symint(op->operands[1]))
-        return session.existed(op->operands[0]) ? session.learn_keys(op->operands[0]) : void();
-      const bool asks_for_addresses = !session.addresses_.empty();
-      if (asks_for_addresses) session.use_addresses(*op);
+        return session.provenance().existed(op->operands[0]) ? session.reads().learn_keys(op->operands[0]) : void();
+      const bool asks_for_addresses = session.addresses().any_addresses();
+      if (asks_for_addresses) session.addresses().use_addresses(*op);
       if (!asks_for_addresses || !are_values(*op)) action = session.operate_whole(activation, *op, result);
       if (action == CRESSET_RESULT) adopt(*result);
     });
@@ -460,13 +368,14 @@ struct SessionHooks {
   static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject* value) {
     return guarded(s, [&](Session& session) {
       adopt(value);
-      if (session.existed(iterator) && !advances_in_python(iterator) && !session.is_opaque(iterator))
-        session.refuse(BreakKind::SideEffect, "advances an iterator that was there before");
+      if (session.provenance().existed(iterator) && !advances_in_python(iterator) &&
+          !session.provenance().is_opaque(iterator))
+        session.segment().refuse(BreakKind::SideEffect, "advances an iterator that was there before");
     });
   }
   // int(x), x[i] and similar operations accept only plain numbers from __int__ and __index__.
   static PyObject* return_to_c(void*, CressetActivation* activation, PyObject* value) {
-    if (is_text(value)) return PyObject_Str(value);  // repr(x) and similar functions accept only a str
+    if (is_symbolic_string(value)) return PyObject_Str(value);  // repr(x) and similar functions accept only a str
     if (!is_symbolic_number(value)) return Py_NewRef(value);
     const auto truth = [&]() -> PyObject* {
       const int answer = PyObject_IsTrue(value);
@@ -484,32 +393,25 @@ struct SessionHooks {
   static CressetAction enter_frame(void* s, CressetActivation* activation) {
     CressetAction action = CRESSET_RUN;
     if (activation->instruction < 0) note_frame(*activation);
-    const auto enter = [&](Session& session) { action = session.enter(*activation); };
+    const auto enter = [&](Session& session) { action = session.frames().enter(*activation); };
     return guarded(s, enter, /*always=*/true) < 0 ? CRESSET_FAIL : action;
   }
   static void unseen(void* s) {
-    const SetAside pending;
-    static_cast<Session*>(s)->unseen();
+    const SavedError pending;
+    static_cast<Session*>(s)->frames().unseen();
   }
 };
 
-void Session::learn_function(PyObject* function) {
-  learn(function);
-  if (!PyMethod_Check(function)) return;
-  learn(PyMethod_GET_SELF(function));
-  learn(PyMethod_GET_FUNCTION(function));
-}
-
 PyRef Session::call(PyObject* function, PyObject* args, PyObject* kwargs) {
-  learn_function(function);
+  reads_.learn_function(function);
   if (PyMethod_Check(function)) {
-    facts_->name(PyMethod_GET_SELF(function), "self");
+    segment_.guards().name(PyMethod_GET_SELF(function), "self");
   }
   return watched([&] { return PyRef::steal(cresset_eval_call(function, args, kwargs)); });
 }
 
 PyRef Session::resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception) {
-  outermost_frames_ = 1;
+  frames_.resume_outermost();
   return watched([&] { return frontend::resume(place, std::move(contents), value, exception, /*natively=*/false); });
 }
 
@@ -524,8 +426,8 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   CressetEvalHooks hooks{};
   CressetEvalHooks* const hooks_around = std::exchange(hooks_, &hooks);
   hooks.session = this;
-  hooks.tells_all = addresses_.empty() ? 0 : 1;
-  hooks.told = next_piece();
+  hooks.tells_all = !addresses_.any_addresses() ? 0 : 1;
+  hooks.reported = next_segment();
   hooks.read_name = &SessionHooks::read_name;
   hooks.read_cell = &SessionHooks::read_cell;
   hooks.read_attribute = &SessionHooks::read_attribute;

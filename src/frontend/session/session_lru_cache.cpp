@@ -141,7 +141,7 @@ PyMethodDef functions[] = {
     {"size_now", size_now, METH_O,
      "What a size is in this call, which no later one is held to. None: only data can tell."},
     {"cached_did_more", note_did_more, METH_O,
-     "Its code did more than compute: soon its cache is asked between two pieces."},
+     "Its code did more than compute: soon its cache is asked between two graph segments."},
     {"cached_may_give", may_give, METH_VARARGS, "Whether a cached function may give what its code has given."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -173,11 +173,11 @@ void add_cached_function_functions(PyObject* module) {
 // A missing cache value is computed as without cresset, because other users of the cache may read it later.
 CressetAction Session::call_cached(const CressetActivation& activation, const CressetCall& call, PyObject** result) {
   const CachedCall cached = cached_call(call);
-  if (cached.function == nullptr || !existed(cached.function)) return CRESSET_RUN;
+  if (cached.function == nullptr || !provenance_.existed(cached.function)) return CRESSET_RUN;
   const auto& [function, args, count] = cached;
   const auto is_known = [&](PyObject* arg) {
     if (PyType_Check(arg)) return true;  // calls share the classes of the first call (captured_classes.h)
-    return is_constant_value(arg) || (existed(arg) && !is_tensor(arg) && !is_symbolic_number(arg));
+    return is_constant_value(arg) || (provenance_.existed(arg) && !is_tensor(arg) && !is_symbolic_number(arg));
   };
   const bool plain =
       std::all_of(args.begin(), args.end(), [&](PyObject* arg) { return is_known(arg) || all_in_form(arg, is_known); });
@@ -186,8 +186,8 @@ CressetAction Session::call_cached(const CressetActivation& activation, const Cr
     const bool varies = std::all_of(args.begin(), args.end(), [&](PyObject* arg) { return may_vary(arg, is_known); });
     if (!varies || does_more(function) || activation.code == (PyCodeObject*)PyFunction_GET_CODE(form))
       return CRESSET_NATIVE;
-    learn_function(form);
-    return *result = kept_.emplace_back(checked(PyMethod_New(form, call.callable))).get(), CRESSET_INSTEAD;
+    reads_.learn_function(form);
+    return *result = provenance_.keep(checked(PyMethod_New(form, call.callable))), CRESSET_INSTEAD;
   }
   if (symbols_placed_) {  // a cache miss would run code that reads these symbols
     const FunctionCache known = function_cache(function, args.data(), count, call.kwnames);
@@ -199,15 +199,16 @@ CressetAction Session::call_cached(const CressetActivation& activation, const Cr
     const bridge::Capture::StepAside outside;
     value = PyRef::steal(PyObject_Vectorcall(function, args.data(), static_cast<size_t>(count), call.kwnames));
   }
-  if (!value) return refuse(BreakKind::Raised, "a cached function raised"), CRESSET_FAIL;
+  if (!value) return segment_.refuse(BreakKind::Raised, "a cached function raised"), CRESSET_FAIL;
   const FunctionCache kept = function_cache(function, args.data(), count, call.kwnames);
   PyObject* entry = kept.cache ? PyDict_GetItemWithError(kept.cache.get(), kept.key.get()) : nullptr;
-  if (entry == nullptr) PyErr_Clear(), refuse(BreakKind::UnguardedState, "calls a cached function that keeps nothing");
+  if (entry == nullptr)
+    PyErr_Clear(), segment_.refuse(BreakKind::UnguardedState, "calls a cached function that keeps nothing");
   if (entry != nullptr) {
-    learn(kept.cache.get());
-    read_key(kept.cache.get(), kept.key.get(), entry);
+    reads_.learn(kept.cache.get());
+    reads_.read_key(kept.cache.get(), kept.key.get(), entry);
   }
-  learn(value.get());
+  reads_.learn(value.get());
   *result = value.release();
   return CRESSET_RESULT;
 }

@@ -67,8 +67,8 @@ PyObject* about_layout(PyObject* callable) {
     return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), name)).release();
   };
   static PyObject *const is_contiguous = method("is_contiguous"), *const stride = method("stride");
-  static PyObject *const decide_contiguous = module_attribute(python_names::kCapturePatches, "is_contiguous"),
-                         *const exact_stride = module_attribute(python_names::kCapturePatches, "stride");
+  static PyObject *const decide_contiguous = module_attribute(python_names::kSubstitutes, "is_contiguous"),
+                         *const exact_stride = module_attribute(python_names::kSubstitutes, "stride");
   if (callable == is_contiguous) return decide_contiguous;
   return callable == stride ? exact_stride : nullptr;
 }
@@ -84,7 +84,7 @@ PyRef about_sizes(const CressetCall& call) {
   static PyObject* const numel = [] {
     return checked(PyObject_GetAttrString(module_attribute("torch", "Size"), "numel")).release();
   }();
-  static PyObject* const product = module_attribute(python_names::kCapturePatches, "product");
+  static PyObject* const product = module_attribute(python_names::kSubstitutes, "product");
   if (call.callable == numel && call.nargs == 1 && call.kwnames == nullptr)
     return PyRef::steal(PyObject_CallOneArg(product, call.args[0]));
   if (call.callable != len || call.nargs != 1 || call.kwnames != nullptr || !is_traced(call.args[0])) return {};
@@ -174,13 +174,15 @@ PyRef numpy_of_numbers(const CressetCall& call) {
 
 // `n is 1` with a symbolic operand: CPython has a single object for each small int.
 int Session::same(PyObject* left, PyObject* right) {
-  if (is_text(left) || is_text(right)) {
-    const auto may_be_it = [](PyObject* object) { return is_text(object) || PyUnicode_CheckExact(object); };
-    const auto is_made = [](PyObject* object) { return is_text(object) && operation_of_text(object) != nullptr; };
+  if (is_symbolic_string(left) || is_symbolic_string(right)) {
+    const auto may_be_it = [](PyObject* object) { return is_symbolic_string(object) || PyUnicode_CheckExact(object); };
+    const auto is_made = [](PyObject* object) {
+      return is_symbolic_string(object) && operation_of_string(object) != nullptr;
+    };
     if (!may_be_it(left) || !may_be_it(right) || is_made(left) || is_made(right)) return 0;
-    const PyRef a = is_text(left) ? plain_text(left) : PyRef::borrow(left),
-                b = is_text(right) ? plain_text(right) : PyRef::borrow(right);
-    return note_is_of_values(a.get(), b.get()), a.get() == b.get() ? 1 : 0;
+    const PyRef a = is_symbolic_string(left) ? plain_text(left) : PyRef::borrow(left),
+                b = is_symbolic_string(right) ? plain_text(right) : PyRef::borrow(right);
+    return identities_.note_is_of_values(a.get(), b.get()), a.get() == b.get() ? 1 : 0;
   }
   if (is_symbool(left) || is_symbool(right)) {
     const PyRef a = without_symbols(PyRef::borrow(left)), b = without_symbols(PyRef::borrow(right));
@@ -232,16 +234,16 @@ CressetAction ask_type(const CressetCall& call, PyObject** result) {
     return *result = Py_NewRef(is != 0 ? Py_True : Py_False), CRESSET_RESULT;
   }
   if (asks_int_of_float(call)) return *result = Py_NewRef(Py_NotImplemented), CRESSET_RESULT;
-  if (!is_symbolic_number(call.args[0]) && !is_text(call.args[0])) return CRESSET_RUN;
+  if (!is_symbolic_number(call.args[0]) && !is_symbolic_string(call.args[0])) return CRESSET_RUN;
   static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0),
                          *const text = PyUnicode_FromString("");
   static PyObject* numpy_zero = nullptr;  // numpy may not be installed
   if (is_numpy_int(call.args[0]) && numpy_zero == nullptr) numpy_zero = numpy_int_of(zero).release();
-  PyObject* const alike = is_text(call.args[0])        ? text
-                          : is_numpy_int(call.args[0]) ? numpy_zero
-                          : is_symfloat(call.args[0])  ? float_zero
-                          : is_symbool(call.args[0])   ? Py_False
-                                                       : zero;
+  PyObject* const alike = is_symbolic_string(call.args[0]) ? text
+                          : is_numpy_int(call.args[0])     ? numpy_zero
+                          : is_symfloat(call.args[0])      ? float_zero
+                          : is_symbool(call.args[0])       ? Py_False
+                                                           : zero;
   const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
   if (asks_type) return *result = Py_NewRef((PyObject*)Py_TYPE(alike)), CRESSET_RESULT;
   static PyObject* const dir = module_attribute("builtins", "dir");
@@ -252,6 +254,35 @@ CressetAction ask_type(const CressetCall& call, PyObject** result) {
   const int is_symbolic = may_be_symbolic ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
   if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;
   return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
+}
+
+static CressetAction ask_layout(Session& session, CressetActivation* activation, const CressetCall& call,
+                                PyObject* question, PyObject** result) {
+  session.operation().start(activation, Operation::Kind::Call, 0);
+  session.operation().in_progress().call = call;
+  PyRef value = [&] {
+    const NotEvaluated own_business;
+    return PyRef::steal(PyObject_Vectorcall(question, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  }();
+  session.operation().in_progress().end();
+  if (!value) return CRESSET_FAIL;
+  session.operation().go_on_with(activation, value);
+  return *result = value.release(), CRESSET_RESULT;
+}
+
+static CressetAction read_int(Session& session, CressetActivation* activation, const CressetCall& call,
+                              PyObject* tensor, PyObject** result) {
+  session.operation().start(activation, Operation::Kind::Call, 0);
+  session.operation().in_progress().call = call;
+  PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
+  session.operation().in_progress().end();
+  if (value && PyBool_Check(value.get())) value = PyRef::steal(PyLong_FromLong(value.get() == Py_True ? 1 : 0));
+  if (value && call.callable == (PyObject*)&PyFloat_Type)
+    value = is_symint(value.get()) ? python_float(node_of(value.get())->sym_float())
+                                   : PyRef::steal(PyNumber_Float(value.get()));
+  if (!value) return CRESSET_FAIL;
+  session.operation().go_on_with(activation, value);
+  return *result = value.release(), CRESSET_RESULT;
 }
 
 // The rules of calls which make numbers. `int(n)` of a symbolic int is n. For a float computed from sizes, the
@@ -291,21 +322,21 @@ struct Session::NumberRules {
   Action layout_question() const {
     PyObject* const question = call.nargs != 0 ? about_layout(call.callable) : nullptr;
     if (question == nullptr || !is_traced(call.args[0])) return {};
-    return session.ask_layout(activation, call, question, result);
+    return ask_layout(session, activation, call, question, result);
   }
 
   Action rounding() const {
-    if (!rounds_to_digits(call) || session.capture_->symbolic_numbers) return {};
-    session.start(activation, Operation::Kind::Call, 0);
-    session.in_progress_.call = call;
-    return session.capture_->flush({BreakKind::SymbolicNumber, "a float is rounded to digits"}), CRESSET_RUN;
+    if (!rounds_to_digits(call) || session.segment().capture().symbolic_numbers) return {};
+    session.operation().start(activation, Operation::Kind::Call, 0);
+    session.operation().in_progress().call = call;
+    return session.segment().capture().flush({BreakKind::SymbolicNumber, "a float is rounded to digits"}), CRESSET_RUN;
   }
 
   Action function() const {
     if (PyRef value = function_of_number(call)) return give(std::move(value));
     if (PyRef value = whole_number(call)) return give(std::move(value));
     if (!is_numpy_of_numbers(call)) return {};
-    for (Py_ssize_t i = 0; i < call.nargs; ++i) session.read_deep(call.args[i]);
+    for (Py_ssize_t i = 0; i < call.nargs; ++i) session.reads().read_deep(call.args[i]);
     PyRef value = numpy_of_numbers(call);
     return value ? give(std::move(value)) : std::nullopt;
   }
@@ -319,29 +350,30 @@ struct Session::NumberRules {
   Action input_integer() const {
     const bool converts = (to_int || to_float) && given != nullptr && is_exact_tensor(given);
     if (!converts || !at::isIntegralType(tensor_of(given).scalar_type(), true)) return {};
-    if (!bridge::is_given(*session.capture_, tensor_of(given), /*to_decide=*/false)) return {};
-    return session.read_int(activation, call, given, result);
+    if (!bridge::is_given(session.segment().capture(), tensor_of(given), /*to_decide=*/false)) return {};
+    return read_int(session, activation, call, given, result);
   }
 
   Action element_of_tensor() const {
-    const bridge::Capture& capture = *session.capture_;
-    if (!capture.symbolic_numbers && !capture.decides_on_given_numbers) return CRESSET_RUN;
+    const bridge::Capture& capture = session.segment().capture();
+    if (!capture.symbolic_numbers && !capture.decides_on_input_scalars) return CRESSET_RUN;
     PyObject* const of = to_int || to_float ? given : self_of_item();
     if (of == nullptr || !is_exact_tensor(of)) return CRESSET_RUN;
     const at::Tensor& tensor = tensor_of(of);
     if (!to_int && !to_float && tensor.scalar_type() == at::kBool && capture.symbolic_booleans) return truth(tensor);
     if (to_int) {
       const bool reads = at::isIntegralType(tensor.scalar_type(), false) && capture.symbolic_numbers;
-      return reads ? session.read_int(activation, call, of, result) : CRESSET_RUN;
+      return reads ? read_int(session, activation, call, of, result) : CRESSET_RUN;
     }
     if (!at::isFloatingType(tensor.scalar_type())) return CRESSET_RUN;
-    const c10::SymNode number = bridge::float_in(*session.capture_, tensor, /*only_given=*/!capture.symbolic_numbers);
+    const c10::SymNode number =
+        bridge::float_in(session.segment().capture(), tensor, /*only_given=*/!capture.symbolic_numbers);
     return number ? give(python_float(number)) : CRESSET_RUN;
   }
 
  private:
   PyObject* self_of_item() const {
-    const CCall what = session.classify(call);
+    const CCall what = session.classifier().classify(call);
     return what.self != nullptr && std::string_view(what.name) == "item" ? what.self : nullptr;
   }
   Action truth(const at::Tensor& tensor) const {
@@ -359,35 +391,6 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   };
   const NumberRules rules{*this, activation, call, result};
   return first_action(rules, kRules, CRESSET_RUN);
-}
-
-CressetAction Session::ask_layout(CressetActivation* activation, const CressetCall& call, PyObject* question,
-                                  PyObject** result) {
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
-  PyRef value = [&] {
-    const NotEvaluated own_business;
-    return PyRef::steal(PyObject_Vectorcall(question, call.args, static_cast<size_t>(call.nargs), call.kwnames));
-  }();
-  in_progress_.end();
-  if (!value) return CRESSET_FAIL;
-  go_on_with(activation, value);
-  return *result = value.release(), CRESSET_RESULT;
-}
-
-CressetAction Session::read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor,
-                                PyObject** result) {
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
-  PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
-  in_progress_.end();
-  if (value && PyBool_Check(value.get())) value = PyRef::steal(PyLong_FromLong(value.get() == Py_True ? 1 : 0));
-  if (value && call.callable == (PyObject*)&PyFloat_Type)
-    value = is_symint(value.get()) ? python_float(node_of(value.get())->sym_float())
-                                   : PyRef::steal(PyNumber_Float(value.get()));
-  if (!value) return CRESSET_FAIL;
-  go_on_with(activation, value);
-  return *result = value.release(), CRESSET_RESULT;
 }
 
 }  // namespace cresset::frontend

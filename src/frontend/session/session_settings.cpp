@@ -29,24 +29,24 @@ bool is_of_repr(const CressetActivation* activation) {
 // After the segment has changed a setting, queries return the segment's own value and need no guard.
 CressetAction Session::use_setting(const CressetCall& call, PyObject** result) {
   static PyObject* const any = import_module("torch._C").release();
-  in_progress_.end();
+  operation_.in_progress().end();
   const bool is_asked = setting_of(call.callable) == Setting::Asked;
-  if (!is_asked && !outer_.empty()) fail_part("it changes a setting of torch's");
+  if (!is_asked && subgraphs_.is_inside()) subgraphs_.fail_subgraph("it changes a setting of torch's");
   PyRef value = with_plain_numbers(call);
   if (!value && PyErr_Occurred() == nullptr)
     value = PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), nullptr));
   if (!value) return CRESSET_FAIL;
   if (!is_asked) {
-    static PyObject* const again = module_attribute(python_names::kOutside, "set_again");
-    Write write{Write::Kind::Method, PyRef::borrow(call.callable), PyRef::borrow(again), {}, {}, 0};
+    static PyObject* const again = module_attribute(python_names::kGraphBreaks, "set_again");
+    LoggedWrite write{LoggedWrite::Kind::Method, PyRef::borrow(call.callable), PyRef::borrow(again), {}, {}, 0};
     for (Py_ssize_t i = 0; i < call.nargs; ++i) write.values.push_back(PyRef::borrow(call.args[i]));
-    learn(call.callable);
-    add_write(std::move(write));
-    first(any, Py_None);
-  } else if (!seen_.contains({any, Py_None}) && is_plain(value.get()) && !is_of_repr(cresset_eval_current())) {
+    reads_.learn(call.callable);
+    writes_.add_write(std::move(write));
+    reads_.first(any, Py_None);
+  } else if (!reads_.has_read(any, Py_None) && is_plain(value.get()) && !is_of_repr(cresset_eval_current())) {
     const PyRef args = checked(PyTuple_New(call.nargs));
     for (Py_ssize_t i = 0; i < call.nargs; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(call.args[i]));
-    if (first(call.callable, args.get())) facts_->member(call.callable, args.get(), value.get());
+    if (reads_.first(call.callable, args.get())) segment_.guards().member(call.callable, args.get(), value.get());
   }
   return *result = value.release(), CRESSET_RESULT;
 }

@@ -9,10 +9,12 @@
 namespace cresset::frontend {
 namespace {
 
-bool compares_text_of_float(const CressetOperator& op) {
+bool compares_string_of_float(const CressetOperator& op) {
   if (op.kind != CRESSET_OP_COMPARE && op.kind != CRESSET_OP_CONTAINS) return false;
-  const auto ends_piece = [](PyObject* operand) { return is_text(operand) && had_better_end_piece(operand); };
-  return ends_piece(op.operands[0]) || ends_piece(op.operands[1]);
+  const auto breaks_graph = [](PyObject* operand) {
+    return is_symbolic_string(operand) && prefers_graph_break(operand);
+  };
+  return breaks_graph(op.operands[0]) || breaks_graph(op.operands[1]);
 }
 
 // Replaces a value in a frame, and the items of argument tuples and dictionaries: f(*arguments, **names).
@@ -34,33 +36,36 @@ PyRef with_items_replaced(PyObject* object, F&& replaced) {
 
 }  // namespace
 
-// A comparison with the string of a float, which ends the segment.
-CressetAction Session::look_at_text(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
-  if (!compares_text_of_float(op)) return CRESSET_RUN;
-  start(activation, op.kind == CRESSET_OP_COMPARE ? Operation::Kind::Compare : Operation::Kind::Contains, op.operation);
-  std::copy(std::begin(op.operands), std::end(op.operands), in_progress_.operands);
-  return look_in_progress(activation, /*of_float=*/true, result);
-}
-
 // Performs the operation in progress in C with the plain values of symbolic strings.
-CressetAction Session::look_in_progress(CressetActivation* activation, bool of_float, PyObject** result) {
-  Operation operation = in_progress_.kept();
-  if (of_float && !capture_->symbolic_numbers)
-    capture_->flush({BreakKind::SymbolicNumber, "a look at the text of a float"});
+static CressetAction look_in_progress(Session& session, CressetActivation* activation, bool of_float,
+                                      PyObject** result) {
+  Operation operation = session.operation().in_progress().kept();
+  if (of_float && !session.segment().capture().symbolic_numbers)
+    session.segment().capture().flush({BreakKind::SymbolicNumber, "a symbolic string with a float is inspected"});
   for (PyRef& operand : operation.operands) operand = without_symbols(operand);
   PyRef value = perform(operation);
-  in_progress_.end();
-  if (!value) return after_failure(activation), CRESSET_FAIL;
-  go_on_with(activation, value);
+  session.operation().in_progress().end();
+  if (!value) return session.operation().after_failure(activation), CRESSET_FAIL;
+  session.operation().go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;
 }
 
+// A comparison with the string of a float, which ends the segment.
+CressetAction Session::look_at_string(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
+  if (!compares_string_of_float(op)) return CRESSET_RUN;
+  operation_.start(activation, op.kind == CRESSET_OP_COMPARE ? Operation::Kind::Compare : Operation::Kind::Contains,
+                   op.operation);
+  std::copy(std::begin(op.operands), std::end(op.operands), operation_.in_progress().operands);
+  return look_in_progress(*this, activation, /*of_float=*/true, result);
+}
+
 // A call which creates a string, or a method of a symbolic string.
-CressetAction Session::call_method_of_text(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+CressetAction Session::call_method_of_string(CressetActivation* activation, const CressetCall& call,
+                                             PyObject** result) {
   const auto read_all_of = [&] {
-    for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) read_deep(call.args[i]);
+    for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) reads_.read_deep(call.args[i]);
   };
-  if (!PyMethod_Check(call.callable) || !is_text(PyMethod_GET_SELF(call.callable))) {
+  if (!PyMethod_Check(call.callable) || !is_symbolic_string(PyMethod_GET_SELF(call.callable))) {
     PyRef text = text_of_call(call);
     if (!text) return CRESSET_RUN;
     return read_all_of(), *result = text.release(), CRESSET_RESULT;
@@ -73,23 +78,23 @@ CressetAction Session::call_method_of_text(CressetActivation* activation, const 
   unbound.args = args.data();
   ++unbound.nargs;
   if (PyRef text = text_of_call(unbound)) return *result = text.release(), CRESSET_RESULT;
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
-  const auto ends = [](PyObject* o) { return had_better_end_piece(o); };
-  return look_in_progress(activation, std::any_of(args.begin(), args.end(), ends), result);
+  operation_.start(activation, Operation::Kind::Call, 0);
+  operation_.in_progress().call = call;
+  const auto ends = [](PyObject* o) { return prefers_graph_break(o); };
+  return look_in_progress(*this, activation, std::any_of(args.begin(), args.end(), ends), result);
 }
 
 // Always false if data-dependent numbers stay symbolic, because inspected numbers must then be specialized.
-bool Session::looks_at_text_of_float(const CressetCall& call) const {
-  if (capture_->symbolic_numbers) return false;
-  const std::vector<Py_ssize_t> looked = texts_looked_at(call);
-  return std::any_of(looked.begin(), looked.end(), [&](Py_ssize_t i) { return had_better_end_piece(call.args[i]); });
+bool Session::looks_at_string_of_float(const CressetCall& call) const {
+  if (segment_.capture().symbolic_numbers) return false;
+  const std::vector<Py_ssize_t> looked = strings_looked_at(call);
+  return std::any_of(looked.begin(), looked.end(), [&](Py_ssize_t i) { return prefers_graph_break(call.args[i]); });
 }
 
 // Replaces the symbolic strings that a C function inspects by their str, on the stack and in `call`. Returns whether
 // there were any.
-bool Session::look_at_texts(CressetActivation* activation, CressetCall& call) {
-  const std::vector<Py_ssize_t> looked = texts_looked_at(call);
+bool Session::look_at_strings(CressetActivation* activation, CressetCall& call) {
+  const std::vector<Py_ssize_t> looked = strings_looked_at(call);
   if (looked.empty()) return false;
   std::vector<PyRef> plain;
   for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) plain.push_back(PyRef::borrow(call.args[i]));
@@ -100,8 +105,8 @@ bool Session::look_at_texts(CressetActivation* activation, CressetCall& call) {
     return object;
   };
   replace_values(activation, [&](PyObject* object) { return with_items_replaced(object, replaced); });
-  call.args = PySequence_Fast_ITEMS(kept_.emplace_back(tuple_of(plain)).get());
-  in_progress_.call = call;
+  call.args = PySequence_Fast_ITEMS(provenance_.keep(tuple_of(plain)));
+  operation_.in_progress().call = call;
   return true;
 }
 

@@ -12,11 +12,12 @@ static PyObject* warnings_module() {
 }
 
 // Whether the call itself receives warnings: in the list of catch_warnings(record=True), or by a function of its own.
-bool Session::takes_warnings() {
+static bool takes_warnings(Session& session) {
   const auto is_own = [&](const char* name) {
     PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings_module()), name);
     if (shower != nullptr && is_c_function(shower)) shower = PyCFunction_GET_SELF(shower);
-    return shower != nullptr && ((young_ != nullptr && is_young(shower)) || argument_path(shower) != nullptr);
+    return shower != nullptr && ((session.provenance().knows_ages() && session.provenance().is_new(shower)) ||
+                                 session.provenance().argument_path(shower) != nullptr);
   };
   return is_own("_showwarnmsg_impl") || is_own("showwarning");
 }
@@ -32,8 +33,8 @@ static Py_ssize_t callers_outside(const CressetActivation& activation, PyObject*
 // filters at which time. If the position is a caller of the compiled function, they warn at their own caller. If the
 // call itself receives the warning, the segment ends and the warning is issued by its position.
 CressetAction Session::log_warning(CressetActivation* activation, const CressetCall& call, PyObject** result) {
-  in_progress_.end();
-  const PyRef helpers = import_module(python_names::kCapturePatches);
+  operation_.in_progress().end();
+  const PyRef helpers = import_module(python_names::kSubstitutes);
   const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
   const PyRef found =
       PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
@@ -41,23 +42,23 @@ CressetAction Session::log_warning(CressetActivation* activation, const CressetC
   constexpr Py_ssize_t kMessage = 1, kCategory = 2, kCallers = 6, kPrefixes = 7;  // after the registry
   const Py_ssize_t outside = callers_outside(*activation, PyTuple_GET_ITEM(found.get(), kCallers));
   const auto part = [&](Py_ssize_t i) { return PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)); };
-  const bool is_given = takes_warnings();
+  const bool is_given = takes_warnings(*this);
   if (outside != 0 && is_given) return call_whole(activation, call);
   const PyRef owner = outside != 0 ? PyRef::borrow(warnings_module()) : part(0);
-  learn(owner.get());
+  reads_.learn(owner.get());
   if (is_given) {
-    static PyObject* const of_place = module_attribute(python_names::kEquivalents, "warn_of_place");
+    static PyObject* const of_place = module_attribute(python_names::kPolyfills, "warn_of_place");
     const bridge::Capture::StepAside outside_of_it;
     const PyRef args = checked(PyTuple_GetSlice(found.get(), 0, kCallers));
-    return *result = stand_in(checked(PyObject_Call(of_place, args.get(), nullptr))), CRESSET_INSTEAD;
+    return *result = provenance_.keep(checked(PyObject_Call(of_place, args.get(), nullptr))), CRESSET_INSTEAD;
   }
   const PyRef again = checked(PyObject_GetAttrString(helpers.get(), outside != 0 ? "warn_caller" : "warn_again"));
-  Write write{Write::Kind::Method, owner, again, {}, {}, 0};
+  LoggedWrite write{LoggedWrite::Kind::Method, owner, again, {}, {}, 0};
   if (outside != 0)
     write.values = {part(kMessage), part(kCategory), checked(PyLong_FromSsize_t(outside)), part(kPrefixes)};
   else
     for (Py_ssize_t i = kMessage; i < kCallers; ++i) write.values.push_back(part(i));
-  add_write(std::move(write));
+  writes_.add_write(std::move(write));
   return CRESSET_NATIVE;
 }
 

@@ -46,8 +46,8 @@ const Names kSilent = {"__init__", "__new__", "__init_subclass__", "__class_geti
 // Methods that inspect a class.
 const Names kAsksClass = {"__instancecheck__", "__subclasscheck__", "mro"};
 
-const Names kOutsideBuiltins = {"print",   "input",      "open",    "exec",   "eval",
-                                "compile", "breakpoint", "globals", "locals", "vars"};
+const Names kUntraceableBuiltins = {"print",   "input",      "open",    "exec",   "eval",
+                                    "compile", "breakpoint", "globals", "locals", "vars"};
 const Names kModules = {"builtins",  "math",       "cmath",       "operator",     "_operator",    "itertools",
                         "functools", "_functools", "collections", "_collections", "_abc",         "abc",
                         "_weakref",  "weakref",    "copyreg",     "typing",       "_typing",      "_thread",
@@ -73,30 +73,30 @@ const Names kControl = {"is_capturing",   "is_compiling",    "note_reentrant", "
 const Names kSysReads = {"intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
 // Functions of torch's C module that change or read unguarded state. Also functions whose results have data-dependent
 // sizes which torch's code reads from memory.
-const Names kTorchOutside = {"manual_seed",
-                             "seed",
-                             "initial_seed",
-                             "set_state",
-                             "get_state",
-                             "_set_default_tensor_type",
-                             "_set_default_dtype",
-                             "set_num_threads",
-                             "_cuda_synchronize",
-                             "default_generator",
-                             "set_flush_denormal",
-                             "requires_grad_",
-                             "register_hook",
-                             "_register_hook",
-                             "backward",
-                             "run_backward",
-                             "share_memory_",
-                             "set_",
-                             "retain_grad",
-                             "_set_deterministic_algorithms",
-                             "register_post_accumulate_grad_hook",
-                             "_pad_packed_sequence",
-                             "_is_view",
-                             "_backward"};
+const Names kUntraceableTorch = {"manual_seed",
+                                 "seed",
+                                 "initial_seed",
+                                 "set_state",
+                                 "get_state",
+                                 "_set_default_tensor_type",
+                                 "_set_default_dtype",
+                                 "set_num_threads",
+                                 "_cuda_synchronize",
+                                 "default_generator",
+                                 "set_flush_denormal",
+                                 "requires_grad_",
+                                 "register_hook",
+                                 "_register_hook",
+                                 "backward",
+                                 "run_backward",
+                                 "share_memory_",
+                                 "set_",
+                                 "retain_grad",
+                                 "_set_deterministic_algorithms",
+                                 "register_post_accumulate_grad_hook",
+                                 "_pad_packed_sequence",
+                                 "_is_view",
+                                 "_backward"};
 
 // Objects for communication with other processes: reducers, process groups, stores, futures. Every call is a side
 // effect, independent of its arguments, except queries of constant properties of a group.
@@ -136,17 +136,20 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   PyTypeObject* type = Py_TYPE(self);
   if (PyType_Check(self) && kAsksClass.count(n) != 0) return call.effect = CEffect::Reads, call;
   if (is_value_type(type) || PyTuple_Check(self)) return call.effect = CEffect::Reads, call;
-  if (is_tensor(self)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
+  if (is_tensor(self))
+    return call.effect = kUntraceableTorch.count(name) != 0 ? CEffect::Untraceable : CEffect::Pure, call;
   const std::string module = module_of((PyObject*)type);
-  if (module == "_contextvars" && n == "run") return call.effect = CEffect::Outside, call;
-  if (module == "functools" && n.starts_with("cache_")) return call.effect = CEffect::Outside, call;  // of lru_cache
-  if (n == "add_note" && PyExceptionInstance_Check(self)) return call.effect = CEffect::Outside, call;
-  if (n == "__setstate__") return call.effect = CEffect::Outside, call;
-  if (module == "_thread") return call.effect = CEffect::Outside, call;  // locks
-  if (is_of_processes(module, n)) return call.effect = CEffect::Outside, call;
-  if (is_torch(module)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
+  if (module == "_contextvars" && n == "run") return call.effect = CEffect::Untraceable, call;
+  if (module == "functools" && n.starts_with("cache_"))
+    return call.effect = CEffect::Untraceable, call;  // of lru_cache
+  if (n == "add_note" && PyExceptionInstance_Check(self)) return call.effect = CEffect::Untraceable, call;
+  if (n == "__setstate__") return call.effect = CEffect::Untraceable, call;
+  if (module == "_thread") return call.effect = CEffect::Untraceable, call;  // locks
+  if (is_of_processes(module, n)) return call.effect = CEffect::Untraceable, call;
+  if (is_torch(module))
+    return call.effect = kUntraceableTorch.count(name) != 0 ? CEffect::Untraceable : CEffect::Pure, call;
   if (kModules.count(module) != 0) return call.effect = CEffect::Reads, call;
-  call.effect = n.substr(0, 2) == "__" ? CEffect::Reads : CEffect::Outside;
+  call.effect = n.substr(0, 2) == "__" ? CEffect::Reads : CEffect::Untraceable;
   return call;
 }
 
@@ -176,17 +179,18 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
   if (module == "builtins") {
     if (n == "getattr" || n == "hasattr") call.effect = CEffect::GetsAttribute;
     if (n == "setattr" || n == "delattr") call.effect = CEffect::SetsAttribute;
-    if (kOutsideBuiltins.count(n) != 0 || asks_tensors(n, args, nargs)) call.effect = CEffect::Outside;
+    if (kUntraceableBuiltins.count(n) != 0 || asks_tensors(n, args, nargs)) call.effect = CEffect::Untraceable;
     return call;
   }
-  if (is_of_processes(module, n)) return call.effect = CEffect::Outside, call;
+  if (is_of_processes(module, n)) return call.effect = CEffect::Untraceable, call;
   if (is_function_of_torch(callable, name, module))
-    return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
+    return call.effect = kUntraceableTorch.count(n) != 0 ? CEffect::Untraceable : CEffect::Pure, call;
   if (module == python_names::kBinding && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
   if (module == "posix" && n == "fspath") return call;  // returns a str unchanged
-  if (module == python_names::kBinding) return call.effect = n == "_assign" ? CEffect::Outside : CEffect::Pure, call;
-  if (module.empty() || kModules.count(module) == 0 || kEffects.count(n) != 0) call.effect = CEffect::Outside;
+  if (module == python_names::kBinding)
+    return call.effect = n == "_assign" ? CEffect::Untraceable : CEffect::Pure, call;
+  if (module.empty() || kModules.count(module) == 0 || kEffects.count(n) != 0) call.effect = CEffect::Untraceable;
   const auto changers = kChangeFirst.find(module);
   if (changers == kChangeFirst.end() || changers->second.count(n) == 0) return call;
   call.by_arguments = true;
@@ -257,7 +261,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     return method_of(args[0], PyUnicode_AsUTF8(((PyDescrObject*)callable)->d_name), 1);
   }
   if (is_method_wrapper(callable)) {  // object().__setattr__, ...
-    const auto [descriptor, self] = take_apart_wrapper(callable);
+    const auto [descriptor, self] = decompose_wrapper(callable);
     return method_of(self, PyUnicode_AsUTF8(((PyDescrObject*)descriptor)->d_name), 0);
   }
   if (PyMethod_Check(callable)) {  // a bound C callable
@@ -269,19 +273,19 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
   if (PyType_Check(callable)) {
     const std::string module = module_of(callable);
     const bool known = is_torch(module) || kModules.count(module) != 0;
-    return {known || is_made_in_python((PyTypeObject*)callable) ? CEffect::Reads : CEffect::Outside};
+    return {known || is_made_in_python((PyTypeObject*)callable) ? CEffect::Reads : CEffect::Untraceable};
   }
   // A compiled function inside another compiled function acts as its original function, which is evaluated.
   if (cresset_eval_inside(callable) != nullptr) return {};
   const std::string module = module_of((PyObject*)type);
   if (is_torch(module) || kModules.count(module) != 0 || PyFunction_Check(callable)) return {CEffect::Reads};
   // A Python `__call__` of the class is evaluated.
-  return {is_called_in_python(type) ? CEffect::Reads : CEffect::Outside};
+  return {is_called_in_python(type) ? CEffect::Reads : CEffect::Untraceable};
 }
 
 CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
   const CCall call = classify(callable, args, nargs);
-  return call.effect == CEffect::Outside && is_allowed(callable) ? CCall{} : call;
+  return call.effect == CEffect::Untraceable && is_allowed(callable) ? CCall{} : call;
 }
 
 std::string describe_callable(PyObject* callable) {

@@ -15,7 +15,7 @@ enum class CEffect : uint8_t {
   ReadsAndWrites,  // a mutation whose result or effect depends on the previous contents
   SetsAttribute,   // setattr(owner, name, value) and similar functions
   GetsAttribute,   // getattr, hasattr
-  Outside,         // untraceable: uses files, clocks, random state, other libraries
+  Untraceable,     // untraceable: uses files, clocks, random state, other libraries
 };
 
 struct CCall {

@@ -76,7 +76,7 @@ uint8_t special_call(PyObject* callable) {
     return is_of_values(PyDescr_TYPE(callable)) ? uint8_t{kAnyCall} : noted(((PyMethodDescrObject*)callable)->d_method);
   // Slots of non-value objects, such as object().__getattribute__, which symbolic_strings.h handles.
   if (!is_method_wrapper(callable)) return kAnyCall;
-  const MethodWrapper parts = take_apart_wrapper(callable);
+  const MethodWrapper parts = decompose_wrapper(callable);
   const bool of_value = is_of_values(PyDescr_TYPE(parts.descriptor)) || PyLong_Check(parts.self) ||
                         PyFloat_Check(parts.self) || PyUnicode_Check(parts.self);
   return of_value ? uint8_t{kAnyCall} : noted(parts.descriptor);

@@ -32,7 +32,7 @@ bool takes_plain_values(const CressetCall& call) {
 CCall asked(const CressetCall& call) {
   CCall what = classify_call(call.callable, call.args, call.nargs);
   const bool named = what.name[0] != '\0' && what.name[0] != '_';
-  if (what.by_arguments || !named || is_allowed(call.callable)) what.effect = CEffect::Outside;
+  if (what.by_arguments || !named || is_allowed(call.callable)) what.effect = CEffect::Untraceable;
   return what;
 }
 

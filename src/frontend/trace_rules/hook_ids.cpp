@@ -35,12 +35,12 @@ PyObject* HooksOfCall::counter() {
   return type;
 }
 
-void HooksOfCall::begin_piece(const void* place) {
-  constexpr long long kNoNumberOfTorch = 1LL << 40, kMostOfPiece = 1LL << 20;
+void HooksOfCall::begin_segment(const void* place) {
+  constexpr long long kNoNumberOfTorch = 1LL << 40, kMostOfSegment = 1LL << 20;
   static auto& begins = *new std::unordered_map<const void*, long long>;  // not destroyed after Python
   if (current_ == nullptr) return;
   const auto next = static_cast<long long>(begins.size());
-  current_->next_ = kNoNumberOfTorch + kMostOfPiece * begins.emplace(place, next).first->second;
+  current_->next_ = kNoNumberOfTorch + kMostOfSegment * begins.emplace(place, next).first->second;
 }
 
 long long HooksOfCall::next_number() { return current_ != nullptr ? current_->next_++ : 0; }
@@ -58,7 +58,7 @@ void HooksOfCall::note(PyObject* handle, PyObject* references, bool in_own) {
 
 bool HooksOfCall::number_those_that_stay() {
   bool any = false;
-  const SetAside pending;
+  const SavedError pending;
   for (const Hook& hook : hooks_) {
     bool stays = Py_REFCNT(hook.handle.get()) > 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(hook.references.get()); ++i) {

@@ -20,7 +20,7 @@ class HooksOfCall {
   static PyObject* counter();
   // A segment begins at this place (nullptr: the start of the call). Its hooks are numbered from a base which belongs
   // to no other segment, so that the handles of a call have distinct numbers.
-  static void begin_piece(const void* place);
+  static void begin_segment(const void* place);
   static long long next_number();
   // Records a hook of the call which this thread captures, and advances torch's counter. The `id` of the handle is its
   // key in the dictionaries to which `references` (a tuple) refers weakly. The dictionaries hold the key as long as the

@@ -24,7 +24,7 @@ uint64_t unobserved() {
   return keys;
 }
 
-bool is_stand_in(PyObject* object, int depth) {
+bool is_tracer_proxy(PyObject* object, int depth) {
   if (is_tensor(object)) {
     const at::Tensor& tensor = tensor_of(object);
     if (!tensor.defined()) return false;
@@ -40,11 +40,11 @@ bool is_stand_in(PyObject* object, int depth) {
   if (PyTuple_Check(object) || PyList_Check(object)) {
     PyObject* const* const items = PySequence_Fast_ITEMS(object);
     return std::any_of(items, items + PySequence_Fast_GET_SIZE(object),
-                       [&](PyObject* item) { return is_stand_in(item, depth + 1); });
+                       [&](PyObject* item) { return is_tracer_proxy(item, depth + 1); });
   }
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Check(object) && PyDict_Next(object, &at, &key, &value) != 0;)
-    if (is_stand_in(value, depth + 1)) return true;
+    if (is_tracer_proxy(value, depth + 1)) return true;
   return false;
 }
 
@@ -57,10 +57,12 @@ bool traced_by_others() {
   return (included & ~unobserved()) != 0 || c10::impl::TorchDispatchModeTLS::any_modes_set();
 }
 
-bool hold_stand_ins(PyObject* args, PyObject* kwargs) { return is_stand_in(args, 0) || is_stand_in(kwargs, 0); }
+bool hold_tracer_proxies(PyObject* args, PyObject* kwargs) {
+  return is_tracer_proxy(args, 0) || is_tracer_proxy(kwargs, 0);
+}
 
 bool left_to_others(PyObject* frames, PyObject* value) {
-  return (traced_by_others() && !inside_transform()) || hold_stand_ins(frames, value);
+  return (traced_by_others() && !inside_transform()) || hold_tracer_proxies(frames, value);
 }
 
 namespace {
@@ -123,7 +125,7 @@ bool switches_tracer(const char* called, const CressetCall& call) {
   return call.nargs > 0 && is_mode_of_tracer(call.args[0]);
 }
 
-bool is_of_stand_ins(const CressetCall& call) {
+bool is_of_tracer_proxies(const CressetCall& call) {
   return std::any_of(call.args, call.args + cresset_count_arguments(&call), [](PyObject* object) {
     return is_tensor(object) && !is_exact_tensor(object) && _PyType_Lookup(Py_TYPE(object), mode_key()) != nullptr;
   });

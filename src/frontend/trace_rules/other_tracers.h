@@ -11,7 +11,7 @@ namespace cresset::frontend {
 bool traced_by_others();
 // Whether the arguments (a tuple and a dict) contain a placeholder tensor: a fake or meta tensor without memory, or a
 // wrapper of a transform level or of functionalization.
-bool hold_stand_ins(PyObject* args, PyObject* kwargs);
+bool hold_tracer_proxies(PyObject* args, PyObject* kwargs);
 // Combines both tests for the code after a graph break, ignoring the transforms of the program itself.
 bool left_to_others(PyObject* frames, PyObject* value);
 
@@ -24,6 +24,6 @@ bool is_tracer(PyObject* callee, const CressetCall& call);
 // Whether a C function sets or removes a tracer's mode, or dispatch keys of this thread.
 bool switches_tracer(const char* name, const CressetCall& call);
 // Whether a C function receives a fake tensor.
-bool is_of_stand_ins(const CressetCall& call);
+bool is_of_tracer_proxies(const CressetCall& call);
 
 }  // namespace cresset::frontend

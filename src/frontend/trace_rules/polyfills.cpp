@@ -15,7 +15,7 @@
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/python_names.h"
 #include "frontend/eval/bytecode.h"
-#include "frontend/eval/equivalents.h"
+#include "frontend/eval/polyfills.h"
 #include "frontend/feedback/specializations.h"
 #include "frontend/trace_rules/c_function_effects.h"
 #include "frontend/trace_rules/call_filter.h"
@@ -46,15 +46,15 @@ std::unordered_map<PyObject*, PyObject*> for_symbols;  // replacements of builti
 // for the sizes of its tensors. Data: symbolic arguments outside of lists, or tensors with data-dependent sizes.
 // Factors: 0-dimensional tensors as factors, which the C code would read.
 enum class When : uint8_t { Symbols, Always, Data, Factors, SymbolsOrFactors };
-struct Form {
+struct Decomposition {
   PyObject* function = nullptr;  // nullptr: in a module that is not imported yet
   PyObject* module = nullptr;    // its name
   When when = When::Symbols;
   bool varied = false;  // only for numbers which have varied and for sizes: constants have faster code
 };
-std::unordered_map<PyObject*, Form> forms;  // for symbolic numbers, by the C function
+std::unordered_map<PyObject*, Decomposition> decompositions;  // for symbolic numbers, by the C function
 // Methods among them, by the definition that a bound method shares with its descriptor.
-std::unordered_map<const PyMethodDef*, PyObject*> form_methods;
+std::unordered_map<const PyMethodDef*, PyObject*> decomposition_methods;
 thread_local std::unordered_set<std::string> presumed;  // sources of symbols in the captured segment
 
 // A method of a number or of a number class. It returns NotImplemented or raises for a symbolic number, unlike the same
@@ -63,7 +63,7 @@ bool is_method_of_numbers(PyObject* function) {
   const auto is_class = [](PyObject* type) {
     return type == (PyObject*)&PyLong_Type || type == (PyObject*)&PyFloat_Type || type == (PyObject*)&PyBool_Type;
   };
-  if (is_method_wrapper(function)) function = take_apart_wrapper(function).descriptor;
+  if (is_method_wrapper(function)) function = decompose_wrapper(function).descriptor;
   if (is_c_function(function) && PyCFunction_GET_SELF(function) != nullptr)
     return is_class((PyObject*)Py_TYPE(PyCFunction_GET_SELF(function)));
   const bool is_descriptor = Py_IS_TYPE(function, &PyWrapperDescr_Type) || Py_IS_TYPE(function, &PyMethodDescr_Type);
@@ -143,9 +143,8 @@ bool always_replaced(const CressetCall& call) {
 
 // max(padding, 0), any(flags) on tensors whose values are known when the call begins: no decision causes a graph break.
 bool decides_on_given(const CressetCall& call, PyObject* function) {
-  const auto equivalent = [](const char* name) { return module_attribute(python_names::kEquivalents, name); };
-  static PyObject* const deciding[] = {equivalent("max_of"), equivalent("min_of"), equivalent("any_of"),
-                                       equivalent("all_of")};
+  const auto polyfill = [](const char* name) { return module_attribute(python_names::kPolyfills, name); };
+  static PyObject* const deciding[] = {polyfill("max_of"), polyfill("min_of"), polyfill("any_of"), polyfill("all_of")};
   if (std::find(std::begin(deciding), std::end(deciding), function) == std::end(deciding)) return false;
   PyObject* const* items = call.args;
   Py_ssize_t count = call.nargs;
@@ -198,8 +197,8 @@ PyObject* text_maker_for(const CressetCall& call) {
   if ((!of_str && call.callable != repr) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
   PyObject* const thing = call.args[0];
   if (!is_heap_type(Py_TYPE(thing)) || is_tensor(thing) || is_symbolic_number(thing)) return nullptr;
-  static PyObject *const str_of = module_attribute(python_names::kEquivalents, "str_of"),
-                         *const repr_of = module_attribute(python_names::kEquivalents, "repr_of");
+  static PyObject *const str_of = module_attribute(python_names::kPolyfills, "str_of"),
+                         *const repr_of = module_attribute(python_names::kPolyfills, "repr_of");
   return has_text_of(Py_TYPE(thing), of_str) ? (of_str ? str_of : repr_of) : nullptr;
 }
 
@@ -290,7 +289,7 @@ bool is_range_of_many_lengths(const CressetActivation& activation, const Cresset
   if (call.nargs == 3 && is_symint(call.args[2])) return false;
   const int64_t first = call.nargs == 1 ? 0 : hint_of(call.args[0]), step = call.nargs == 3 ? hint_of(call.args[2]) : 1;
   const int64_t last = hint_of(call.args[call.nargs == 1 ? 0 : 1]);
-  if (step == 0 || !std::any_of(call.args, call.args + call.nargs, is_unpinned)) return false;
+  if (step == 0 || !std::any_of(call.args, call.args + call.nargs, is_unspecialized)) return false;
   return is_of_many_lengths(activation, (last - first + step - (step > 0 ? 1 : -1)) / step);
 }
 
@@ -366,7 +365,7 @@ bool is_given_factors(const CressetCall& call) {
   return false;
 }
 
-bool is_wanted(const Form& form, const CressetCall& call) {
+bool is_wanted(const Decomposition& form, const CressetCall& call) {
   switch (form.when) {
     case When::Symbols:
       return is_given_symbols(call, form.varied);
@@ -407,10 +406,10 @@ bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self
 // C iterators that call a number method: a Python function calls the method instead.
 PyObject* caller_for(const CressetCall& call) {
   static const std::array<std::pair<PyObject*, PyObject*>, 4> callers{{
-      {(PyObject*)&PyMap_Type, module_attribute(python_names::kEquivalents, "map_by_call")},
-      {(PyObject*)&PyFilter_Type, module_attribute(python_names::kEquivalents, "filter_by_call")},
-      {module_attribute("itertools", "starmap"), module_attribute(python_names::kEquivalents, "starmap_by_call")},
-      {module_attribute("itertools", "accumulate"), module_attribute(python_names::kEquivalents, "accumulate_by_call")},
+      {(PyObject*)&PyMap_Type, module_attribute(python_names::kPolyfills, "map_by_call")},
+      {(PyObject*)&PyFilter_Type, module_attribute(python_names::kPolyfills, "filter_by_call")},
+      {module_attribute("itertools", "starmap"), module_attribute(python_names::kPolyfills, "starmap_by_call")},
+      {module_attribute("itertools", "accumulate"), module_attribute(python_names::kPolyfills, "accumulate_by_call")},
   }};
   if (!PyType_Check(call.callable)) return nullptr;
   for (const auto& [iterator, caller] : callers)
@@ -422,15 +421,15 @@ PyObject* caller_for(const CressetCall& call) {
 }
 
 // The decomposition of a function, if it applies to these arguments.
-const Form* form_for(PyObject* original, const CressetCall& call) {
-  const auto found = forms.find(original);
-  return found != forms.end() && is_wanted(found->second, call) ? &found->second : nullptr;
+const Decomposition* decomposition_for(PyObject* original, const CressetCall& call) {
+  const auto found = decompositions.find(original);
+  return found != decompositions.end() && is_wanted(found->second, call) ? &found->second : nullptr;
 }
 
-void note_form(PyObject* original) {
+void note_decomposition(PyObject* original) {
   note_special_call(original);
   if (!Py_IS_TYPE(original, &PyMethodDescr_Type)) return;
-  form_methods[((PyMethodDescrObject*)original)->d_method] = original;
+  decomposition_methods[((PyMethodDescrObject*)original)->d_method] = original;
   note_special_call(((PyMethodDescrObject*)original)->d_method);
 }
 
@@ -439,8 +438,8 @@ PyObject* descriptor_of(PyObject* callable) {
   if (!is_c_function(callable)) return nullptr;
   PyObject* const self = PyCFunction_GET_SELF(callable);
   if (self == nullptr || !is_tensor(self)) return nullptr;
-  const auto found = form_methods.find(((PyCFunctionObject*)callable)->m_ml);
-  if (found == form_methods.end()) return nullptr;
+  const auto found = decomposition_methods.find(((PyCFunctionObject*)callable)->m_ml);
+  if (found == decomposition_methods.end()) return nullptr;
   // An override in a subclass must not be bypassed.
   PyObject* const here = _PyType_Lookup(Py_TYPE(self), PyDescr_NAME(found->second));
   return here == found->second ? here : nullptr;
@@ -460,14 +459,14 @@ PyObject* source_of_script(PyObject* callable) {
 
 void presume_varying(std::unordered_set<std::string> sources) { presumed = std::move(sources); }
 
-PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& call) {
+PyRef decomposition_of(const CressetActivation& activation, const CressetCall& call) {
   if (cresset_hides_frames_of(activation.code)) return {};
   PyObject* const descriptor = descriptor_of(call.callable);
   PyObject* const original = descriptor != nullptr ? descriptor : call.callable;
-  const Form* form = form_for(original, call);
+  const Decomposition* form = decomposition_for(original, call);
   if (form != nullptr && form->function == nullptr) {
     import_module(PyUnicode_AsUTF8(form->module));
-    form = form_for(original, call);
+    form = decomposition_for(original, call);
     CRESSET_CHECK(form == nullptr || form->function != nullptr, "a module has the forms that are said to be in it");
   }
   if (form == nullptr) return {};
@@ -478,8 +477,8 @@ PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& c
 }
 
 bool is_decomposition_of(PyObject* original, const PyCodeObject* code) {
-  const auto found = forms.find(original);
-  if (found == forms.end() || found->second.function == nullptr) return false;
+  const auto found = decompositions.find(original);
+  if (found == decompositions.end() || found->second.function == nullptr) return false;
   const auto* const outer = (PyCodeObject*)PyFunction_GET_CODE(found->second.function);
   if (outer == code) return true;
   PyObject** const inner = PySequence_Fast_ITEMS(outer->co_consts);
@@ -491,7 +490,7 @@ void call_for_symbols(PyObject* original, PyObject* function) {
   for_symbols[Py_NewRef(original)] = Py_NewRef(function);  // kept for the whole process
 }
 
-PyObject* stand_in_of(const CressetActivation& activation, const CressetCall& call) {
+PyObject* proxy_of(const CressetActivation& activation, const CressetCall& call) {
   const auto found = for_symbols.find(call.callable);
   if (found == for_symbols.end()) return nullptr;
   // the replacement calls the original
@@ -507,13 +506,13 @@ PyRef rows_of(const CressetActivation& activation, PyObject* tensor) {
   const at::Tensor& rows = tensor_of(tensor);
   if (rows.dim() == 0 || rows.requires_grad() || rows.is_nested()) return {};
   const PyRef length = checked(PyObject_CallMethod(tensor, "size", "i", 0));
-  if (!is_symint(length.get()) || !is_unpinned(length.get())) return {};
+  if (!is_symint(length.get()) || !is_unspecialized(length.get())) return {};
   if (!is_of_many_lengths(activation, hint_of(length.get()))) return {};
   static PyObject* const rows_in_turn = module_attribute(python_names::kLoops, "rows_of");
   return checked(PyObject_CallFunctionObjArgs(rows_in_turn, tensor, length.get(), nullptr));
 }
 
-PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
+PyObject* polyfill_of(const CressetActivation& activation, const CressetCall& call) {
   // The polyfill of sorted() calls sorted() with a list method, and the polyfill of add_note() calls the original.
   if (cresset_hides_frames_of(activation.code) && (call.kwnames != nullptr || always_replaced(call))) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
@@ -525,15 +524,15 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
 
 PyObject* next_item_of(PyObject* iterator) {
   if (!held_by_builtin(iterator) || !runs_program(iterator)) return nullptr;
-  static PyObject *const of_map = module_attribute(python_names::kEquivalents, "next_of_map"),
-                         *const of_filter = module_attribute(python_names::kEquivalents, "next_of_filter"),
-                         *const of_zip = module_attribute(python_names::kEquivalents, "next_of_zip");
+  static PyObject *const of_map = module_attribute(python_names::kPolyfills, "next_of_map"),
+                         *const of_filter = module_attribute(python_names::kPolyfills, "next_of_filter"),
+                         *const of_zip = module_attribute(python_names::kPolyfills, "next_of_zip");
   return Py_IS_TYPE(iterator, &PyMap_Type) ? of_map : Py_IS_TYPE(iterator, &PyFilter_Type) ? of_filter : of_zip;
 }
 
 // A whole number that is known when the call begins. Tensor.__format__ reads it, where it is a symbol of torch's class
 // that no code but the program's makes one that can be formatted.
-static bool formats_given_number(PyObject* object) {
+static bool formats_input_scalar(PyObject* object) {
   bridge::Capture* const capture = bridge::Capture::current();
   if (capture == nullptr || !is_exact_tensor(object)) return false;
   const at::Tensor& tensor = tensor_of(object);
@@ -545,11 +544,11 @@ PyObject* formatter_of(const CressetOperator& op) {
   if (op.kind != CRESSET_OP_FORMAT || op.operation == 'a') return nullptr;
   PyTypeObject* const type = Py_TYPE(op.operands[0]);
   if (!is_heap_type(type) || is_symbolic_number(op.operands[0])) return nullptr;
-  if (is_tensor(op.operands[0]) && (op.operation != 0 || !formats_given_number(op.operands[0]))) return nullptr;
+  if (is_tensor(op.operands[0]) && (op.operation != 0 || !formats_input_scalar(op.operands[0]))) return nullptr;
   static PyObject* const name = PyUnicode_InternFromString("__format__");
-  static PyObject *const by_class = module_attribute(python_names::kEquivalents, "format_by_class"),
-                         *const of_str = module_attribute(python_names::kEquivalents, "formatted_str_of"),
-                         *const of_repr = module_attribute(python_names::kEquivalents, "formatted_repr_of");
+  static PyObject *const by_class = module_attribute(python_names::kPolyfills, "format_by_class"),
+                         *const of_str = module_attribute(python_names::kPolyfills, "formatted_str_of"),
+                         *const of_repr = module_attribute(python_names::kPolyfills, "formatted_repr_of");
   if (op.operation == 'r') return has_text_of(type, /*of_str=*/false) ? of_repr : nullptr;
   if (op.operation == 0 && has_method(type, "__format__")) return by_class;
   if (op.operation == 0 && _PyType_Lookup(type, name) != _PyType_Lookup(&PyBaseObject_Type, name)) return nullptr;
@@ -562,7 +561,7 @@ PyObject* formatter_of(const CressetOperator& op) {
 static PyTypeObject* instantiated(PyObject* callable) {
   static PyObject* const by_type = checked(PyObject_GetAttrString((PyObject*)&PyType_Type, "__call__")).release();
   if (is_method_wrapper(callable)) {
-    const MethodWrapper parts = take_apart_wrapper(callable);
+    const MethodWrapper parts = decompose_wrapper(callable);
     return parts.descriptor == by_type && PyType_Check(parts.self) ? (PyTypeObject*)parts.self : nullptr;
   }
   return PyType_Check(callable) && Py_TYPE(callable)->tp_call == PyType_Type.tp_call ? (PyTypeObject*)callable
@@ -574,7 +573,7 @@ PyRef maker_of_instance(const CressetCall& call) {
   if (type == nullptr || !is_heap_type(type)) return {};
   static PyObject *const new_name = PyUnicode_InternFromString("__new__"), *const init_name =
                                                                                PyUnicode_InternFromString("__init__");
-  static PyObject* const make = module_attribute(python_names::kEquivalents, "make_instance");
+  static PyObject* const make = module_attribute(python_names::kPolyfills, "make_instance");
   PyObject* const init = _PyType_Lookup(type, init_name);
   if (call.callable != (PyObject*)type && init != nullptr && PyFunction_Check(init))
     return checked(PyMethod_New(make, (PyObject*)type));
@@ -595,24 +594,24 @@ PyObject* hide_frames(PyObject*, PyObject* code) {
   return Py_NewRef(Py_None);
 }
 
-PyObject* form_in(PyObject*, PyObject* args) {
+PyObject* decomposition_in(PyObject*, PyObject* args) {
   PyObject *original, *module;
   int when;
   if (!PyArg_ParseTuple(args, "OUi", &original, &module, &when)) return nullptr;
-  const Form form{.module = module, .when = static_cast<When>(when)};
-  if (!forms.try_emplace(original, form).second) return Py_NewRef(Py_None);
+  const Decomposition form{.module = module, .when = static_cast<When>(when)};
+  if (!decompositions.try_emplace(original, form).second) return Py_NewRef(Py_None);
   Py_INCREF(original), Py_INCREF(module);  // kept for the whole process
-  note_form(original);
+  note_decomposition(original);
   return Py_NewRef(Py_None);
 }
 
-PyObject* use_form(PyObject*, PyObject* args) {
+PyObject* use_decomposition(PyObject*, PyObject* args) {
   PyObject *original, *function;
   int when, varied;
   if (!PyArg_ParseTuple(args, "OO!ip", &original, &PyFunction_Type, &function, &when, &varied)) return nullptr;
   Py_INCREF(original);  // kept for the whole process
-  forms[original] = {.function = Py_NewRef(function), .when = static_cast<When>(when), .varied = varied != 0};
-  note_form(original);
+  decompositions[original] = {.function = Py_NewRef(function), .when = static_cast<When>(when), .varied = varied != 0};
+  note_decomposition(original);
   cresset_hide_frames_of((PyCodeObject*)PyFunction_GET_CODE(function));
   return Py_NewRef(Py_None);
 }
@@ -622,14 +621,17 @@ PyObject* effect_of(PyObject*, PyObject* args) {
   PyObject* const* items = PySequence_Fast_ITEMS(args);
   PyObject* const callable = items[0];
   static const std::unordered_map<CEffect, const char*> names = {
-      {CEffect::Pure, "graph"},           {CEffect::Reads, "reads"},
-      {CEffect::Writes, "writes"},        {CEffect::ReadsAndWrites, "writes"},
-      {CEffect::SetsAttribute, "writes"}, {CEffect::GetsAttribute, "reads"},
-      {CEffect::Outside, "piece ends"},
+      {CEffect::Pure, "graph"},
+      {CEffect::Reads, "reads"},
+      {CEffect::Writes, "writes"},
+      {CEffect::ReadsAndWrites, "writes"},
+      {CEffect::SetsAttribute, "writes"},
+      {CEffect::GetsAttribute, "reads"},
+      {CEffect::Untraceable, "graph break"},
   };
   if (has_substitute(callable)) return PyUnicode_FromString("substituted");
   if (consumers.count(callable) != 0 || iterators.count(callable) != 0 || looped_for(callable) != nullptr)
-    return PyUnicode_FromString("equivalent");
+    return PyUnicode_FromString("polyfill");
   try {
     return PyUnicode_FromString(names.at(classify_call(callable, items + 1, PyTuple_GET_SIZE(args) - 1).effect));
   } catch (const PythonError&) {
@@ -652,7 +654,7 @@ PyObject* use_loops(PyObject*, PyObject* rows) {
   return Py_NewRef(Py_None);
 }
 
-PyObject* use_equivalents(PyObject*, PyObject* args) {
+PyObject* use_polyfills(PyObject*, PyObject* args) {
   PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of, *attribute_of, *set_item;
   if (!PyArg_ParseTuple(args, "O!O!OOOOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
                         &first_of, &assign, &data_of, &attribute_of, &set_item))
@@ -664,13 +666,13 @@ PyObject* use_equivalents(PyObject*, PyObject* args) {
     consumers[Py_NewRef(builtin)] = {Py_NewRef(function), at};
     note_special_call(builtin);
   }
-  const CressetEquivalents known = {Py_NewRef(list_of),
-                                    Py_NewRef(first_of),
-                                    Py_NewRef(assign),
-                                    Py_NewRef(data_of),
-                                    Py_NewRef(attribute_of),
-                                    Py_NewRef(set_item),
-                                    [](PyObject* values) -> int { return runs_program(values) ? 1 : 0; }};
+  const CressetPolyfills known = {Py_NewRef(list_of),
+                                  Py_NewRef(first_of),
+                                  Py_NewRef(assign),
+                                  Py_NewRef(data_of),
+                                  Py_NewRef(attribute_of),
+                                  Py_NewRef(set_item),
+                                  [](PyObject* values) -> int { return runs_program(values) ? 1 : 0; }};
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_iterators); ++i) {
     PyObject *builtin, *type;
     if (!PyArg_ParseTuple(PyList_GET_ITEM(all_iterators, i), "OO", &builtin, &type)) return nullptr;

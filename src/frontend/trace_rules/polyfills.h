@@ -12,12 +12,12 @@ namespace cresset::frontend {
 
 // The polyfill for this call, with the same arguments; borrowed. nullptr when the call runs no code of the program, or
 // when the polyfill's result would be distinguishable from the builtin's.
-PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call);
+PyObject* polyfill_of(const CressetActivation& activation, const CressetCall& call);
 
-// `call_for_symbols` registers a function for calls of a builtin with symbolic numbers. `stand_in_of` returns the
+// `call_for_symbols` registers a function for calls of a builtin with symbolic numbers. `proxy_of` returns the
 // function for a call; borrowed, nullptr when none applies.
 void call_for_symbols(PyObject* original, PyObject* function);
-PyObject* stand_in_of(const CressetActivation& activation, const CressetCall& call);
+PyObject* proxy_of(const CressetActivation& activation, const CressetCall& call);
 
 // For `for row in tensor`, where the tensor had other lengths before: an iterator which works for any length. Empty
 // where torch's own iteration is used, also where gradients may be required: torch computes all rows by a single
@@ -33,7 +33,7 @@ void presume_varying(std::unordered_set<std::string> sources);
 
 // For a call of a torch function with symbolic numbers which its C code does not accept: a decomposition into operators
 // which accept symbols (python/cresset/_decompositions), with the same arguments. Empty for other calls.
-PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& call);
+PyRef decomposition_of(const CressetActivation& activation, const CressetCall& call);
 
 // Whether the code is of the function's decomposition, or of a function inside of it. There the function itself is
 // called: a substitute of the function would enter the decomposition again, without end.
@@ -54,7 +54,7 @@ PyRef maker_of_instance(const CressetCall& call);
 // Module functions: _hide_frames(code), _use_equivalents(consumers, iterators, list_of, first_of, assign, data_of,
 // attribute_of, set_item).
 PyObject* hide_frames(PyObject* module, PyObject* code);
-PyObject* use_equivalents(PyObject* module, PyObject* args);
+PyObject* use_polyfills(PyObject* module, PyObject* args);
 // _use_loops(rows) registers polyfills for itertools functions in the head of a loop: (callable, function, least and
 // most arguments, argument names).
 PyObject* use_loops(PyObject* module, PyObject* rows);
@@ -62,10 +62,10 @@ PyObject* use_loops(PyObject* module, PyObject* rows);
 // function accepts the arguments, under the condition `when`. 0: symbolic numbers among the arguments; 1: always; 2:
 // symbolic numbers outside of lists, or tensors with data-dependent sizes; 3: tensors as factors; 4: 0 or 3. `varied`:
 // only for numbers which have varied and for sizes.
-PyObject* use_form(PyObject* module, PyObject* args);
+PyObject* use_decomposition(PyObject* module, PyObject* args);
 // _form_in(original, module, when): the module with this name contains the decomposition and is imported at the first
 // call which needs it.
-PyObject* form_in(PyObject* module, PyObject* args);
+PyObject* decomposition_in(PyObject* module, PyObject* args);
 // _effect_of(callable, *args): the treatment of a C function call, as a word of cresset.call_table().
 PyObject* effect_of(PyObject* module, PyObject* args);
 

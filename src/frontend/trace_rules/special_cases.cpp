@@ -62,7 +62,7 @@ static PyObject* in_float_of_numpy(const CressetOperator& op) {
   return is_float || (divides && (PyLong_Check(other) || is_symint(other))) ? number : nullptr;
 }
 
-PyObject* pinned_by_numpy_scalar(const CressetOperator& op) {
+PyObject* specialized_by_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if ((op.kind != CRESSET_OP_BINARY && op.kind != CRESSET_OP_COMPARE) || right == nullptr) return nullptr;
   if (PyObject* const number = in_float_of_numpy(op)) return number;
@@ -206,7 +206,7 @@ bool is_data_of_other(PyObject* object, PyObject* name) {
          !inside_transform() && !operators_call_python();
 }
 
-bool reads_memory_of_outsider(const CCall& what) {
+bool reads_foreign_memory(const CCall& what) {
   static const std::unordered_set<std::string_view> kReaders = {
       "tolist", "numpy", "data_ptr", "untyped_storage", "apply_", "map_", "map2_", "__array__", "is_set_to"};
   if (what.self == nullptr || !is_tensor(what.self)) return false;
@@ -256,11 +256,11 @@ static bool is_ours(PyObject* c_function) {
 
 namespace {
 
-bool is_float_list(const c10::TypePtr& type) {
+bool is_list_of(const c10::TypePtr& type, c10::TypeKind element) {
   const c10::Type* plain = type.get();
   if (const auto* optional = plain->castRaw<c10::OptionalType>()) plain = optional->getElementType().get();
   const auto* list = plain->castRaw<c10::ListType>();
-  return list != nullptr && list->getElementType()->kind() == c10::TypeKind::FloatType;
+  return list != nullptr && list->getElementType()->kind() == element;
 }
 
 // A bit mask of the arguments that are lists of floats in torch's operators with this name.
@@ -270,7 +270,7 @@ uint32_t read_float_lists(std::string_view name) {
     if (!op.hasSchema()) continue;
     const auto& arguments = op.schema().arguments();
     for (size_t i = 0; i < std::min<size_t>(arguments.size(), 32); ++i)
-      if (is_float_list(arguments[i].type())) out |= 1U << i;
+      if (is_list_of(arguments[i].type(), c10::TypeKind::FloatType)) out |= 1U << i;
   }
   return out;
 }
@@ -288,16 +288,31 @@ bool is_of_torch_ops(PyObject* function) {
   return self != nullptr && (PyCapsule_CheckExact(self) || std::strstr(Py_TYPE(self)->tp_name, "pybind11") != nullptr);
 }
 
-// Whether the pending error reports an int in place of a list of ints, caused by a symbolic int. The call has had no
-// side effect then.
-bool wanted_ints() {
-  if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return false;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  const PyRef text = PyRef::steal(value != nullptr ? PyObject_Str(value) : nullptr);
-  if (!text) PyErr_Clear();
-  PyErr_Restore(type, value, trace);
-  return text && std::strstr(utf8(text.get(), ""), "instead found type 'int'") != nullptr;
+// The argument of the schema which receives argument i of the call; nullptr: none.
+const c10::Argument* receiver(const c10::FunctionSchema& schema, const CressetCall& call, Py_ssize_t i) {
+  const auto& arguments = schema.arguments();
+  if (i < call.nargs) return static_cast<size_t>(i) < arguments.size() ? &arguments[static_cast<size_t>(i)] : nullptr;
+  const std::optional<int> named = schema.argumentIndexWithName(utf8(PyTuple_GET_ITEM(call.kwnames, i - call.nargs)));
+  return named ? &arguments[static_cast<size_t>(*named)] : nullptr;
+}
+
+// Whether an operator with this name, of any library, takes a list of ints where the call has a symbolic int. torch
+// accepts a plain int for such a list, and no symbolic int.
+bool gives_int_for_list(const CressetCall& call, std::string_view name) {
+  const auto is_given_for_list = [&](const c10::FunctionSchema& schema) {
+    for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) {
+      const c10::Argument* const argument = is_symint(call.args[i]) ? receiver(schema, call, i) : nullptr;
+      if (argument != nullptr && is_list_of(argument->type(), c10::TypeKind::IntType)) return true;
+    }
+    return false;
+  };
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& known : dispatcher.getAllOpNames()) {
+    if (std::string_view(known.name).substr(known.name.rfind(':') + 1) != name) continue;
+    const std::optional<c10::OperatorHandle> op = dispatcher.findSchema(known);
+    if (op && is_given_for_list(op->schema())) return true;
+  }
+  return false;
 }
 
 bool any_item(PyObject* object, bool (*is)(PyObject*)) {
@@ -325,7 +340,7 @@ static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name)
   const auto holds_symfloat = [](PyObject* arg) { return any_item(arg, is_symfloat); };
   if (!name.starts_with("_foreach_") || !any_among(call.args, call.args + call.nargs + named, holds_symfloat))
     return {};
-  static PyObject* const each = module_attribute(python_names::kEquivalents, "foreach_by_numbers");
+  static PyObject* const each = module_attribute(python_names::kPolyfills, "foreach_by_numbers");
   const PyRef text = checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
   std::vector<PyObject*> args{text.get()};
   args.insert(args.end(), call.args, call.args + call.nargs + named);
@@ -355,25 +370,27 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
     if (PyRef value = of_lists_of_numbers(call, name)) return value;
   const uint32_t floats =
       is_function && any_among(call.args, call.args + call.nargs, holds_symint) ? float_lists_of(name) : 0;
-  bool pins_ints = false;
+  bool specializes_ints = false;
   if (is_function && any_among(call.args, call.args + count, is_symint) && is_of_torch_ops(call.callable)) {
     PyRef value =
         PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
     if (value) return value;
-    if (!wanted_ints()) throw PythonError{};
+    // torch's parser has refused the symbolic int, and the call has had no side effect.
+    if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0 || !gives_int_for_list(call, name)) throw PythonError{};
     PyErr_Clear();
-    pins_ints = true;
+    specializes_ints = true;
   }
-  if (floats == 0 && !pins_ints && !any_among(call.args, call.args + count, [](PyObject* o) { return is_symbool(o); }))
+  if (floats == 0 && !specializes_ints &&
+      !any_among(call.args, call.args + count, [](PyObject* o) { return is_symbool(o); }))
     return {};
   std::vector<PyRef> taken;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < count; ++i) {
     PyObject* arg = call.args[i];
     const bool float_list = i < static_cast<size_t>(call.nargs) && i < 32 && (floats >> i & 1) != 0;
-    const bool pinned = is_symbool(arg) || (pins_ints && is_symint(arg));
+    const bool specialized = is_symbool(arg) || (specializes_ints && is_symint(arg));
     taken.push_back(float_list && holds_symint(arg) ? as_floats(arg)
-                    : pinned                        ? without_symbols(PyRef::borrow(arg))
+                    : specialized                   ? without_symbols(PyRef::borrow(arg))
                                                     : PyRef::borrow(arg));
     args.push_back(taken.back().get());
   }
@@ -390,7 +407,7 @@ bool is_of_numbers(PyObject* callable) {
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type))
     return is_number_type(((PyDescrObject*)callable)->d_type);
   if (is_method_wrapper(callable)) {
-    PyObject* const self = take_apart_wrapper(callable).self;
+    PyObject* const self = decompose_wrapper(callable).self;
     return PyLong_Check(self) || PyFloat_Check(self);
   }
   if (!is_c_function(callable)) return false;
@@ -416,7 +433,7 @@ bool asks_for_types(const CressetCall& call) {
          any(holds_symbolic_number);
 }
 
-PyRef of_plain_text(const CressetOperator& op) {
+PyRef of_plain_string(const CressetOperator& op) {
   if (op.kind != CRESSET_OP_BINARY || op.operation != NB_REMAINDER) return {};
   PyObject *text = op.operands[0], *values = op.operands[1];
   if (!PyUnicode_Check(text) && !PyBytes_Check(text)) return {};

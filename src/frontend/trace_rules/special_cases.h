@@ -19,7 +19,7 @@ bool asks_equality(const CressetOperator& op);  // == or !=
 // PythonError.
 PyRef with_numpy_scalar(const CressetOperator& op);
 // The number which the numpy scalar specializes; nullptr for other operators. Borrowed.
-PyObject* pinned_by_numpy_scalar(const CressetOperator& op);
+PyObject* specialized_by_numpy_scalar(const CressetOperator& op);
 
 // A tensor which the call created and which is not yet visible outside: its autograd state belongs to the call.
 bool is_own_tensor(PyObject* object);
@@ -28,7 +28,7 @@ bool is_data_of_other(PyObject* object, PyObject* name);
 
 // A method which returns the elements of a tensor outside of the capture, which the capture would not notice. Also a
 // method which returns the position of a tensor in its memory, which is not part of a graph.
-bool reads_memory_of_outsider(const CCall& what);
+bool reads_foreign_memory(const CCall& what);
 
 // A call which changes only autograd state of own tensors: y.requires_grad_(), y.register_hook(f), and runs of the
 // engine without gradient accumulation in older tensors.
@@ -72,6 +72,6 @@ PyRef with_plain_numbers(const CressetCall& call);
 // itertools.groupby([n, 1], type).
 bool asks_for_types(const CressetCall& call);
 // string % values, with symbolic numbers among the values. Empty for other operations.
-PyRef of_plain_text(const CressetOperator& op);
+PyRef of_plain_string(const CressetOperator& op);
 
 }  // namespace cresset::frontend

@@ -71,14 +71,14 @@ PyRef for_method_of_tensor(const CressetActivation& activation, PyObject* method
 // For a class whose __init__ has a substitute: a function which creates the instance by an evaluated call of __init__.
 PyRef for_class(PyTypeObject* type) {
   static PyObject* const name = PyUnicode_InternFromString("__init__");
-  static PyObject* const make = module_attribute(python_names::kEquivalents, "make_instance");
+  static PyObject* const make = module_attribute(python_names::kPolyfills, "make_instance");
   PyObject* const init = _PyType_Lookup(type, name);
   if (init == nullptr || !PyFunction_Check(init) || !has_substitute(init)) return {};
   return checked(PyMethod_New(make, (PyObject*)type));
 }
 
 template <class F>
-int told(F&& f) {
+int reported(F&& f) {
   try {
     return f(), 0;
   } catch (const PythonError&) {
@@ -87,15 +87,15 @@ int told(F&& f) {
 }
 
 int after_traced_read(void*, CressetActivation*, const CressetAttributeRead* read) {
-  return told([&] { adopt(read->value); });
+  return reported([&] { adopt(read->value); });
 }
 
 int after_traced_call(void*, CressetActivation*, const CressetCall*, PyObject** result, PyObject*) {
-  return told([&] { adopt(*result); });
+  return reported([&] { adopt(*result); });
 }
 
 CressetAction before_traced_operator(void*, CressetActivation*, const CressetOperator* op, PyObject**) {
-  return told([&] { adopt_operands(*op); }) < 0 ? CRESSET_FAIL : CRESSET_RUN;
+  return reported([&] { adopt_operands(*op); }) < 0 ? CRESSET_FAIL : CRESSET_RUN;
 }
 
 CressetAction before_traced_call(void*, CressetActivation* activation, const CressetCall* call, PyObject** result) {

@@ -28,22 +28,22 @@ bool is_bound_method(PyObject* object) {
   return is_c_function(object) ? has_own_self(object) : is_method_wrapper(object);
 }
 
-Anatomy anatomy_of_bound(PyObject* method) {
+ObjectLayout layout_of_bound(PyObject* method) {
   if (is_method_wrapper(method)) {
-    const MethodWrapper parts = take_apart_wrapper(method);
-    return {Anatomy::Kind::BuiltinMethod, checked(PyTuple_Pack(1, parts.descriptor)), {PyRef::borrow(parts.self)}};
+    const MethodWrapper parts = decompose_wrapper(method);
+    return {ObjectLayout::Kind::BuiltinMethod, checked(PyTuple_Pack(1, parts.descriptor)), {PyRef::borrow(parts.self)}};
   }
   PyObject* const self = PyCFunction_GET_SELF(method);
   const PyMethodDef* const definition = ((PyCFunctionObject*)method)->m_ml;
   const PyRef name = checked(PyUnicode_InternFromString(definition->ml_name));
   PyObject* const descriptor = descriptor_of(self, definition, name.get());
-  return {Anatomy::Kind::BuiltinMethod,
+  return {ObjectLayout::Kind::BuiltinMethod,
           checked(PyTuple_Pack(1, descriptor != nullptr ? descriptor : name.get())),
           {PyRef::borrow(self)}};
 }
 
-PyRef make_bound(const Anatomy& anatomy) {
-  PyObject *const how = PyTuple_GET_ITEM(anatomy.form.get(), 0), *const self = anatomy.parts[0].get();
+PyRef make_bound(const ObjectLayout& layout) {
+  PyObject *const how = PyTuple_GET_ITEM(layout.form.get(), 0), *const self = layout.parts[0].get();
   if (PyUnicode_Check(how)) return checked(PyObject_GetAttr(self, how));
   return checked(Py_TYPE(how)->tp_descr_get(how, self, (PyObject*)Py_TYPE(self)));
 }

@@ -2,7 +2,7 @@
 // class.
 #pragma once
 
-#include "frontend/values/anatomy.h"
+#include "frontend/values/object_layout_parts.h"
 
 namespace cresset::frontend {
 
@@ -12,7 +12,7 @@ bool has_own_self(PyObject* c_function);
 bool is_bound_method(PyObject* object);
 // Returns Kind::BuiltinMethod. The form is the descriptor, because the object's class may hold another object under the
 // method's name.
-Anatomy anatomy_of_bound(PyObject* method);
-PyRef make_bound(const Anatomy& anatomy);
+ObjectLayout layout_of_bound(PyObject* method);
+PyRef make_bound(const ObjectLayout& layout);
 
 }  // namespace cresset::frontend

@@ -97,9 +97,9 @@ bool is_type_of_numbers(PyObject* object) {
 
 }  // namespace
 
-bool KnownArrays::is_operator(PyObject* callable) { return module_of(callable) == "_operator"; }
+bool ConstantArrays::is_operator(PyObject* callable) { return module_of(callable) == "_operator"; }
 
-PyObject* KnownArrays::root_of(PyObject* object) const {
+PyObject* ConstantArrays::root_of(PyObject* object) const {
   if (object == nullptr || !is_array(object)) return nullptr;
   PyRef at = PyRef::borrow(object);
   for (;;) {
@@ -110,26 +110,27 @@ PyObject* KnownArrays::root_of(PyObject* object) const {
   }
 }
 
-static bool holds_known(const KnownArrays& arrays, PyObject* object, int depth) {
+static bool holds_constant(const ConstantArrays& arrays, PyObject* object, int depth) {
   constexpr int kDeepest = 4;
   if (arrays.knows(object)) return true;
   if (depth == kDeepest || !(PyTuple_CheckExact(object) || PyList_CheckExact(object))) return false;
   PyObject** const items = PySequence_Fast_ITEMS(object);
   return any_among(items, items + PySequence_Fast_GET_SIZE(object),
-                   [&](PyObject* item) { return holds_known(arrays, item, depth + 1); });
+                   [&](PyObject* item) { return holds_constant(arrays, item, depth + 1); });
 }
 
-bool KnownArrays::knows_any(const CressetCall& call) const {
+bool ConstantArrays::knows_any(const CressetCall& call) const {
   if (!any()) return false;
-  const auto is_known = [&](PyObject* o) { return holds_known(*this, o, 0); };
+  const auto is_known = [&](PyObject* o) { return holds_constant(*this, o, 0); };
   if (PyCFunction_Check(call.callable) && PyCFunction_GET_SELF(call.callable) != nullptr &&
       knows(PyCFunction_GET_SELF(call.callable)))
     return true;
   return any_among(call.args, call.args + cresset_count_arguments(&call), is_known);
 }
 
-bool KnownArrays::is_same(PyObject* object, const Varies& varies) const {
-  if (is_text(object) || (is_symbolic_number(object) && is_unpinned(object)) || varies(object)) return false;
+bool ConstantArrays::is_same(PyObject* object, const Varies& varies) const {
+  if (is_symbolic_string(object) || (is_symbolic_number(object) && is_unspecialized(object)) || varies(object))
+    return false;
   if (is_symbolic_number(object)) return true;
   if (object == Py_None || object == Py_Ellipsis || PyBool_Check(object) || PyLong_CheckExact(object) ||
       PyFloat_CheckExact(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) ||
@@ -150,12 +151,12 @@ bool KnownArrays::is_same(PyObject* object, const Varies& varies) const {
   return knows(object);
 }
 
-bool KnownArrays::are_same(const CressetCall& call, const Varies& varies) const {
+bool ConstantArrays::are_same(const CressetCall& call, const Varies& varies) const {
   return all_among(call.args, call.args + cresset_count_arguments(&call),
                    [&](PyObject* o) { return is_same(o, varies); });
 }
 
-bool KnownArrays::computes(const CressetCall& call, const Varies& varies) const {
+bool ConstantArrays::computes(const CressetCall& call, const Varies& varies) const {
   PyObject* const callable = call.callable;
   const auto is_numpys = [&] {
     if (PyCFunction_Check(callable)) {
@@ -177,7 +178,7 @@ bool KnownArrays::computes(const CressetCall& call, const Varies& varies) const 
   return is_numpys() && (are_same(call, varies) || has_name_in(callable, kOfAny));
 }
 
-bool KnownArrays::makes_tensor(const CressetCall& call, const Varies& varies) const {
+bool ConstantArrays::makes_tensor(const CressetCall& call, const Varies& varies) const {
   if (!any() || call.nargs == 0) return false;
   const auto definition = [](const char* name) {
     const PyRef functions = PyRef::borrow(module_attribute("torch._C", "_VariableFunctions"));
@@ -191,7 +192,7 @@ bool KnownArrays::makes_tensor(const CressetCall& call, const Varies& varies) co
   return knows_any(call) && is_same(call.args[0], varies);
 }
 
-bool KnownArrays::makes_text(const CressetCall& call) const {
+bool ConstantArrays::makes_string(const CressetCall& call) const {
   if (!any()) return false;
   static PyObject* const makers_of_text[] = {
       (PyObject*)&PyUnicode_Type, module_attribute("builtins", "repr"), module_attribute("builtins", "ascii"),
@@ -200,7 +201,7 @@ bool KnownArrays::makes_text(const CressetCall& call) const {
          knows_any(call);
 }
 
-bool KnownArrays::add(PyObject* result) {
+bool ConstantArrays::add(PyObject* result) {
   if (PyTuple_Check(result) || PyList_CheckExact(result)) {
     PyObject** const items = PySequence_Fast_ITEMS(result);
     return all_among(items, items + PySequence_Fast_GET_SIZE(result), [&](PyObject* item) { return add(item); });
@@ -237,7 +238,7 @@ static Py_ssize_t references_of_the_past(PyObject* object, const CressetActivati
   return count;
 }
 
-bool KnownArrays::is_only_given(PyObject* array, const CressetActivation& activation) const {
+bool ConstantArrays::is_only_given(PyObject* array, const CressetActivation& activation) const {
   PyObject* const root = root_of(array);
   if (root == nullptr) return false;
   const Py_ssize_t past = references_of_the_past(array, activation);
@@ -248,14 +249,14 @@ bool KnownArrays::is_only_given(PyObject* array, const CressetActivation& activa
          Py_REFCNT(root) == references_of_the_past(root, activation) + kOursAndTheViews;
 }
 
-KnownArrays::Parts KnownArrays::take_apart(PyObject* array) const {
+ConstantArrays::Parts ConstantArrays::decompose(PyObject* array) const {
   PyObject* const root = root_of(array);
   if (root == array) {
-    static PyObject* const copy = module_attribute(python_names::kCapturePatches, "copy_of_array");
+    static PyObject* const copy = module_attribute(python_names::kSubstitutes, "copy_of_array");
     return {PyRef::borrow(copy), {}, checked(PyObject_CallOneArg(copy, array))};
   }
-  static PyObject* const place_of = module_attribute(python_names::kCapturePatches, "place_of_view");
-  static PyObject* const view = module_attribute(python_names::kCapturePatches, "view_of_array");
+  static PyObject* const place_of = module_attribute(python_names::kSubstitutes, "place_of_view");
+  static PyObject* const view = module_attribute(python_names::kSubstitutes, "view_of_array");
   PyRef place = checked(PyObject_CallFunctionObjArgs(place_of, root, array, nullptr));
   if (place.get() == Py_None) return {};
   return {PyRef::borrow(view), PyRef::borrow(root), std::move(place)};

@@ -1,7 +1,8 @@
 // Constant arrays: numpy arrays which a segment created from values which are the same at every call. numpy computes
 // them during capture, without a graph break, and no later call computes them again. A tensor made from a constant
-// array is a constant of the program. An array which outlives the segment is created anew by each call (RecipeBuilder).
-// Arrays which depend on varying values, or which existed before, are foreign objects (opaque_objects.h).
+// array is a constant of the program. An array which outlives the segment is created anew by each call
+// (ReconstructionBuilder). Arrays which depend on varying values, or which existed before, are foreign objects
+// (opaque_objects.h).
 #pragma once
 
 #include <functional>
@@ -12,7 +13,7 @@
 
 namespace cresset::frontend {
 
-class KnownArrays {
+class ConstantArrays {
  public:
   bool any() const { return !roots_.empty(); }
   void clear() { roots_.clear(); }
@@ -28,8 +29,8 @@ class KnownArrays {
   // Whether numpy alone computes the call, with no side effect outside of constant arrays: numpy.zeros((3, 2)),
   // array.sum(axis=0).
   bool computes(const CressetCall& call, const Varies& varies) const;
-  bool makes_text(const CressetCall& call) const;  // a string of an array, according to numpy's print options
-  static bool is_operator(PyObject* callable);     // of the module `operator`
+  bool makes_string(const CressetCall& call) const;  // a string of an array, according to numpy's print options
+  static bool is_operator(PyObject* callable);       // of the module `operator`
   // torch.tensor, torch.as_tensor, torch.from_numpy, applied to constant arrays.
   bool makes_tensor(const CressetCall& call, const Varies& varies) const;
 
@@ -43,7 +44,7 @@ class KnownArrays {
     PyRef maker, of, constant;  // maker(constant), or maker(of, constant) for a view of the array `of`
   };
   // The parts from which each call creates an equal array; without maker: no call can.
-  Parts take_apart(PyObject* array) const;
+  Parts decompose(PyObject* array) const;
 
  private:
   bool are_same(const CressetCall& call, const Varies& varies) const;

@@ -28,17 +28,17 @@ LateIterators::~LateIterators() {
   if (innermost == this) innermost = around_;
 }
 
-void LateIterators::settle(PyRef (*make)(const Anatomy&)) {
+void LateIterators::settle(PyRef (*make)(const ObjectLayout&)) {
   innermost = around_;
-  for (const auto& [iterator, anatomy] : made_) {
-    const PyRef now = make(anatomy);
+  for (const auto& [iterator, layout] : made_) {
+    const PyRef now = make(layout);
     if (Py_TYPE(now.get()) == Py_TYPE(iterator.get())) exchange_contents(iterator.get(), now.get());
   }
   made_.clear();
 }
 
-void note_made_iterator(PyObject* made, const Anatomy& anatomy) {
-  if (innermost != nullptr && complains_of_changes(made)) innermost->made_.emplace_back(PyRef::borrow(made), anatomy);
+void note_made_iterator(PyObject* made, const ObjectLayout& layout) {
+  if (innermost != nullptr && complains_of_changes(made)) innermost->made_.emplace_back(PyRef::borrow(made), layout);
 }
 
 }  // namespace cresset::frontend

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/values/anatomy.h"
+#include "frontend/values/object_layout_parts.h"
 
 namespace cresset::frontend {
 
@@ -17,13 +17,13 @@ class LateIterators {
   ~LateIterators();
   LateIterators(const LateIterators&) = delete;
   // Called after the side effects. make: builds the object of a layout.
-  void settle(PyRef (*make)(const Anatomy&));
+  void settle(PyRef (*make)(const ObjectLayout&));
 
  private:
-  friend void note_made_iterator(PyObject* made, const Anatomy& anatomy);
-  std::vector<std::pair<PyRef, Anatomy>> made_;
+  friend void note_made_iterator(PyObject* made, const ObjectLayout& layout);
+  std::vector<std::pair<PyRef, ObjectLayout>> made_;
   LateIterators* around_;
 };
-void note_made_iterator(PyObject* made, const Anatomy& anatomy);
+void note_made_iterator(PyObject* made, const ObjectLayout& layout);
 
 }  // namespace cresset::frontend

@@ -64,13 +64,13 @@ OuterHandled::OuterHandled() : handled_(none_for(PyErr_GetHandledException())) {
 }
 OuterHandled::~OuterHandled() { outer_handled = before_; }
 
-Anatomy of_exception(PyObject* object) {
+ObjectLayout of_exception(PyObject* object) {
   PyTypeObject* keeper = keeper_of(Py_TYPE(object));
   std::vector<PyMemberDef*> fields;
   if (keeper == nullptr || !fields_of(keeper, fields)) return {};
   const PyRef dict = checked(PyObject_GenericGetDict(object, nullptr)), names = checked(PySequence_Tuple(dict.get()));
   const auto* exception = (PyBaseExceptionObject*)object;
-  Anatomy out{Anatomy::Kind::Exception, {}, {}};
+  ObjectLayout out{ObjectLayout::Kind::Exception, {}, {}};
   out.form = checked(
       PyTuple_Pack(3, (PyObject*)Py_TYPE(object), names.get(), exception->suppress_context ? Py_True : Py_False));
   const PyRef traceback = none_for(PyException_GetTraceback(object));
@@ -87,42 +87,42 @@ Anatomy of_exception(PyObject* object) {
   return out;
 }
 
-size_t first_attribute(const Anatomy& anatomy) {
-  return anatomy.parts.size() - static_cast<size_t>(PyTuple_GET_SIZE(form_item(anatomy, 1)));
+size_t first_attribute(const ObjectLayout& layout) {
+  return layout.parts.size() - static_cast<size_t>(PyTuple_GET_SIZE(form_item(layout, 1)));
 }
 
-PlaceOfItem place_in_exception(PyObject* exception, const Anatomy& anatomy, size_t i) {
+PlaceOfItem place_in_exception(PyObject* exception, const ObjectLayout& layout, size_t i) {
   static PyObject* const args = PyUnicode_InternFromString("args");
   if (i == 0) return {PyRef::borrow(exception), PyRef::borrow(args)};
-  PyObject* const name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - first_attribute(anatomy)));
+  PyObject* const name = PyTuple_GET_ITEM(form_item(layout, 1), static_cast<Py_ssize_t>(i - first_attribute(layout)));
   return {checked(PyObject_GenericGetDict(exception, nullptr)), PyRef::borrow(name)};
 }
 
-PyRef make_exception(const Anatomy& anatomy) {
-  auto* type = (PyTypeObject*)form_item(anatomy, 0);
-  PyRef made = checked(keeper_of(type)->tp_new(type, anatomy.parts[0].get(), nullptr));
-  fill_exception(made.get(), anatomy);
+PyRef make_exception(const ObjectLayout& layout) {
+  auto* type = (PyTypeObject*)form_item(layout, 0);
+  PyRef made = checked(keeper_of(type)->tp_new(type, layout.parts[0].get(), nullptr));
+  fill_exception(made.get(), layout);
   return made;
 }
 
-void fill_exception(PyObject* made, const Anatomy& anatomy) {
+void fill_exception(PyObject* made, const ObjectLayout& layout) {
   const auto or_nothing = [&](size_t i) {
-    PyObject* part = anatomy.parts[i].get();
+    PyObject* part = layout.parts[i].get();
     return part != Py_None ? Py_NewRef(part) : nullptr;
   };
   auto* exception = (PyBaseExceptionObject*)made;
-  Py_SETREF(exception->args, Py_NewRef(anatomy.parts[0].get()));
+  Py_SETREF(exception->args, Py_NewRef(layout.parts[0].get()));
   PyException_SetCause(made, or_nothing(1));
   PyRef context = PyRef::steal(or_nothing(2));
   if (context.get() == context_from_outside()) context = handled_outside();
   PyException_SetContext(made, context.get() != Py_None ? context.release() : nullptr);
-  exception->suppress_context = form_item(anatomy, 2) == Py_True;
-  if (PyException_SetTraceback(made, anatomy.parts[3].get()) < 0) throw PythonError{};
+  exception->suppress_context = form_item(layout, 2) == Py_True;
+  if (PyException_SetTraceback(made, layout.parts[3].get()) < 0) throw PythonError{};
   std::vector<PyMemberDef*> fields;
   fields_of(keeper_of(Py_TYPE(made)), fields);
   size_t part = 4;
   for (PyMemberDef* field : fields) {
-    PyObject* const value = anatomy.parts[part++].get();
+    PyObject* const value = layout.parts[part++].get();
     const PyRef has = none_for(PyMember_GetOne((const char*)made, field));
     PyErr_Clear();
     if (has.get() == value) continue;  // an absent field reads as None and stays absent, which str(OSError) shows
@@ -130,12 +130,12 @@ void fill_exception(PyObject* made, const Anatomy& anatomy) {
   }
   const PyRef dict = checked(PyObject_GenericGetDict(made, nullptr));
   PyDict_Clear(dict.get());
-  for (Py_ssize_t i = 0; part < anatomy.parts.size(); ++i, ++part)
-    if (PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(form_item(anatomy, 1), i), anatomy.parts[part].get()) < 0)
+  for (Py_ssize_t i = 0; part < layout.parts.size(); ++i, ++part)
+    if (PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(form_item(layout, 1), i), layout.parts[part].get()) < 0)
       throw PythonError{};
 }
 
-Anatomy of_traceback(PyObject* object) {
+ObjectLayout of_traceback(PyObject* object) {
   const PyRef entries = checked(PyList_New(0)), globals = checked(PyList_New(0));
   for (auto* at = (PyTracebackObject*)object; at != nullptr; at = at->tb_next) {
     const PyRef code = PyRef::steal((PyObject*)PyFrame_GetCode(at->tb_frame)),
@@ -146,11 +146,11 @@ Anatomy of_traceback(PyObject* object) {
       throw PythonError{};
   }
   const PyRef where = checked(PyList_AsTuple(entries.get())), of = checked(PyList_AsTuple(globals.get()));
-  return {Anatomy::Kind::Traceback, checked(PyTuple_Pack(2, where.get(), of.get())), {}};
+  return {ObjectLayout::Kind::Traceback, checked(PyTuple_Pack(2, where.get(), of.get())), {}};
 }
 
-PyRef make_traceback(const Anatomy& anatomy) {
-  PyObject *entries = form_item(anatomy, 0), *globals = form_item(anatomy, 1);
+PyRef make_traceback(const ObjectLayout& layout) {
+  PyObject *entries = form_item(layout, 0), *globals = form_item(layout, 1);
   PyRef made = PyRef::borrow(Py_None);
   for (Py_ssize_t i = PyTuple_GET_SIZE(entries); i-- > 0;) {
     PyObject* entry = PyTuple_GET_ITEM(entries, i);

@@ -4,17 +4,18 @@
 
 #include <functional>
 
-#include "frontend/values/anatomy.h"
+#include "frontend/values/object_layout_parts.h"
 
 namespace cresset::frontend {
 
-Anatomy of_exception(PyObject* object);
-Anatomy of_traceback(PyObject* object);
-size_t first_attribute(const Anatomy& anatomy);                                         // among its parts
-PlaceOfItem place_in_exception(PyObject* exception, const Anatomy& anatomy, size_t i);  // in its args, or an attribute
-PyRef make_exception(const Anatomy& anatomy);
-void fill_exception(PyObject* made, const Anatomy& anatomy);
-PyRef make_traceback(const Anatomy& anatomy);
+ObjectLayout of_exception(PyObject* object);
+ObjectLayout of_traceback(PyObject* object);
+size_t first_attribute(const ObjectLayout& layout);  // among its parts
+PlaceOfItem place_in_exception(PyObject* exception, const ObjectLayout& layout,
+                               size_t i);  // in its args, or an attribute
+PyRef make_exception(const ObjectLayout& layout);
+void fill_exception(PyObject* made, const ObjectLayout& layout);
+PyRef make_traceback(const ObjectLayout& layout);
 
 // Remembers, during its lifetime, the exception which was handled when this thread's call began. Exceptions raised by
 // the call may have it as their context, which the layout replaces by a placeholder. Without an `OuterHandled`, the

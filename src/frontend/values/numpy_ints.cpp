@@ -6,17 +6,17 @@
 namespace cresset::frontend {
 
 bool is_numpy_int(PyObject* number) {
-  static PyObject* const type = module_attribute(python_names::kCapturePatches, "NumpyInt");
+  static PyObject* const type = module_attribute(python_names::kSubstitutes, "NumpyInt");
   return (PyObject*)Py_TYPE(number) == type;
 }
 
 PyRef numpy_int_of(PyObject* number) {
-  static PyObject* const of_numpy = module_attribute(python_names::kCapturePatches, "of_numpy");
+  static PyObject* const of_numpy = module_attribute(python_names::kSubstitutes, "of_numpy");
   return checked(PyObject_CallOneArg(of_numpy, number));
 }
 
 PyRef int_of_numpy(PyObject* number) {
-  static PyObject* const plain = module_attribute(python_names::kCapturePatches, "plain");
+  static PyObject* const plain = module_attribute(python_names::kSubstitutes, "plain");
   return checked(PyObject_CallOneArg(plain, number));
 }
 

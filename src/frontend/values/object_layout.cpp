@@ -120,14 +120,15 @@ bool is_builtin_iterator(PyObject* object) {
 }
 
 // The number of parts which are items; the attribute values follow them.
-size_t item_count(const Anatomy& anatomy) {
-  if (anatomy.kind != Anatomy::Kind::DictObject && anatomy.kind != Anatomy::Kind::ListObject) return 0;
-  return anatomy.parts.size() - static_cast<size_t>(PyTuple_GET_SIZE(form_item(anatomy, 1)));
+size_t item_count(const ObjectLayout& layout) {
+  if (layout.kind != ObjectLayout::Kind::DictObject && layout.kind != ObjectLayout::Kind::ListObject) return 0;
+  return layout.parts.size() - static_cast<size_t>(PyTuple_GET_SIZE(form_item(layout, 1)));
 }
 
 // Appends the attribute values to the given first parts.
-Anatomy of_instance(PyObject* object, Anatomy::Kind kind = Anatomy::Kind::Object, std::vector<PyRef> first = {}) {
-  Anatomy out{kind, {}, std::move(first)};
+ObjectLayout of_instance(PyObject* object, ObjectLayout::Kind kind = ObjectLayout::Kind::Object,
+                         std::vector<PyRef> first = {}) {
+  ObjectLayout out{kind, {}, std::move(first)};
   PyRef made;
   PyObject* dict = instance_dict(object);
   if (dict == nullptr && Py_TYPE(object)->tp_dictoffset != 0) {
@@ -152,28 +153,28 @@ Anatomy of_instance(PyObject* object, Anatomy::Kind kind = Anatomy::Kind::Object
 }
 
 // Reads the items without calling methods of the subclass.
-Anatomy of_dict_object(PyObject* object) {
+ObjectLayout of_dict_object(PyObject* object) {
   std::vector<PyRef> values;
   const PyRef keys = checked(PyList_New(0)), all = keys_in_order(object);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all.get()); ++i) {
     PyObject* const key = PyList_GET_ITEM(all.get(), i);
     // A symbolic key was specialized when it was hashed.
     const PyRef plain =
-        is_symbolic_number(key) || is_text(key) ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key);
+        is_symbolic_number(key) || is_symbolic_string(key) ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key);
     if (!is_constant_value(plain.get())) return {};  // comparing the key could run user code
     values.push_back(PyRef::borrow(PyDict_GetItemWithError(object, key)));
     if (PyList_Append(keys.get(), plain.get()) < 0) throw PythonError{};
   }
-  Anatomy out = of_instance(object, Anatomy::Kind::DictObject, std::move(values));
+  ObjectLayout out = of_instance(object, ObjectLayout::Kind::DictObject, std::move(values));
   const PyRef tuple = checked(PySequence_Tuple(keys.get()));
   out.form = checked(PyTuple_Pack(3, form_item(out, 0), form_item(out, 1), tuple.get()));
   return out;
 }
 
-Anatomy of_list_object(PyObject* object) {
+ObjectLayout of_list_object(PyObject* object) {
   std::vector<PyRef> items;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) items.push_back(PyRef::borrow(PyList_GET_ITEM(object, i)));
-  return of_instance(object, Anatomy::Kind::ListObject, std::move(items));
+  return of_instance(object, ObjectLayout::Kind::ListObject, std::move(items));
 }
 
 // CPython 3.12 and later; empty for older versions.
@@ -188,10 +189,10 @@ PyObject** type_parameters(PyFunctionObject* function) {
 
 PyRef or_none(PyObject* object) { return PyRef::borrow(object != nullptr ? object : Py_None); }
 
-Anatomy of_function(PyObject* object) {
+ObjectLayout of_function(PyObject* object) {
   auto* f = (PyFunctionObject*)object;
   const PyRef names = checked(f->func_dict != nullptr ? PySequence_Tuple(f->func_dict) : PyTuple_New(0));
-  Anatomy out{Anatomy::Kind::Function, {}, {}};
+  ObjectLayout out{ObjectLayout::Kind::Function, {}, {}};
   out.form = checked(PyTuple_Pack(7, f->func_code, f->func_globals, f->func_name, f->func_qualname,
                                   or_none(f->func_module).get(), or_none(f->func_doc).get(), names.get()));
   out.parts = {or_none(f->func_defaults), or_none(f->func_kwdefaults), or_none(f->func_closure),
@@ -246,28 +247,28 @@ bool was_changed(PyObject* iterator, PyObject* dict, Py_ssize_t left) {
 // The layout consists of the dictionary, the number of taken entries, and the list `left` of remaining entries, whose
 // order and identity are guarded. Empty if the dictionary has changed its size, because the iterator will then raise an
 // error.
-Anatomy of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
+ObjectLayout of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
   const Py_ssize_t taken = PyDict_GET_SIZE(dict) - PyList_GET_SIZE(left);
   const char* const view = view_of(object);
-  if (view == nullptr || was_changed(object, dict, PyList_GET_SIZE(left))) return Anatomy{};
-  PyObject* const maker =
-      module_attribute(python_names::kCapturePatches, (std::string("_iterator_over_") + view).c_str());
+  if (view == nullptr || was_changed(object, dict, PyList_GET_SIZE(left))) return ObjectLayout{};
+  PyObject* const maker = module_attribute(python_names::kSubstitutes, (std::string("_iterator_over_") + view).c_str());
   const PyRef form = checked(PyTuple_Pack(2, maker, Py_False));
-  return {
-      Anatomy::Kind::Iterator, form, {PyRef::borrow(dict), checked(PyLong_FromSsize_t(taken)), PyRef::borrow(left)}};
+  return {ObjectLayout::Kind::Iterator,
+          form,
+          {PyRef::borrow(dict), checked(PyLong_FromSsize_t(taken)), PyRef::borrow(left)}};
 }
 
 // The layout consists of the set and the remaining items. A rebuilt set may have another order, so a new iterator over
 // the set would start elsewhere.
-Anatomy of_set_iterator(PyObject* object, PyObject* left) {
+ObjectLayout of_set_iterator(PyObject* object, PyObject* left) {
   PyObject* set = nullptr;
   const auto visit = [](PyObject* held, void* out) { return *static_cast<PyObject**>(out) = held, 1; };
   Py_TYPE(object)->tp_traverse(object, visit, &set);
-  static PyObject* const maker = module_attribute(python_names::kCapturePatches, "_rest_of_set");
+  static PyObject* const maker = module_attribute(python_names::kSubstitutes, "_rest_of_set");
   const PyRef form = checked(PyTuple_Pack(2, maker, Py_False));
-  if (set == nullptr || PyObject_LengthHint(object, -1) != PyList_GET_SIZE(left)) return PyErr_Clear(), Anatomy{};
+  if (set == nullptr || PyObject_LengthHint(object, -1) != PyList_GET_SIZE(left)) return PyErr_Clear(), ObjectLayout{};
   PyRef size = checked(PyLong_FromSsize_t(PySet_GET_SIZE(set)));
-  return {Anatomy::Kind::Iterator, form, {PyRef::borrow(set), PyRef::borrow(left), std::move(size)}};
+  return {ObjectLayout::Kind::Iterator, form, {PyRef::borrow(set), PyRef::borrow(left), std::move(size)}};
 }
 
 // From CPython 3.12 on, __reduce__ of itertools objects warns that their pickling is deprecated.
@@ -278,14 +279,14 @@ bool warns_of_pickling(PyObject* object) {
 PyRef reduced_iterator(PyObject* object) {
   if (!warns_of_pickling(object)) return PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   const NotEvaluated paused;
-  static PyObject* const quietly = module_attribute(python_names::kCapturePatches, "_reduced_quietly");
+  static PyObject* const quietly = module_attribute(python_names::kSubstitutes, "_reduced_quietly");
   return PyRef::steal(PyObject_CallOneArg(quietly, object));
 }
 
 void set_state(PyObject* made, PyObject* state) {
   if (!warns_of_pickling(made)) return (void)checked(PyObject_CallMethod(made, "__setstate__", "(O)", state));
   const NotEvaluated paused;
-  static PyObject* const quietly = module_attribute(python_names::kCapturePatches, "_set_state_quietly");
+  static PyObject* const quietly = module_attribute(python_names::kSubstitutes, "_set_state_quietly");
   checked(PyObject_CallFunctionObjArgs(quietly, made, state, nullptr));
 }
 
@@ -310,17 +311,18 @@ bool went_astray(PyObject* iterator) {
   return mine->state != ((const Deque*)mine->deque)->state;
 }
 
-Anatomy of_iterator(PyObject* object) {
+ObjectLayout of_iterator(PyObject* object) {
   if (is_deque_iterator(object) && went_astray(object)) return {};
   if (is_ordered_iterator(object))  // finding the remaining items hashes each key again
     if (PyObject* const dict = iterated_dict(object); dict != nullptr && has_keys_that_ask(dict)) return {};
   const PyRef reduced = reduced_iterator(object);
-  if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2) return PyErr_Clear(), Anatomy{};
+  if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2)
+    return PyErr_Clear(), ObjectLayout{};
   PyObject* args = PyTuple_GET_ITEM(reduced.get(), 1);
   if (knows_rest_only(object, reduced.get())) {
     PlaceInRange place = place_in_range(PyTuple_GET_ITEM(args, 0));
     const PyRef form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), Py_True));
-    return {Anatomy::Kind::Iterator, form, {std::move(place.range), std::move(place.index)}};
+    return {ObjectLayout::Kind::Iterator, form, {std::move(place.range), std::move(place.index)}};
   }
   if (goes_over_dict(object))
     if (PyObject* const dict = iterated_dict(object); dict != nullptr)
@@ -328,7 +330,7 @@ Anatomy of_iterator(PyObject* object) {
   if (std::strcmp(Py_TYPE(object)->tp_name, "set_iterator") == 0)
     return of_set_iterator(object, PyTuple_GET_ITEM(args, 0));
   const bool has_state = PyTuple_GET_SIZE(reduced.get()) > 2 && PyTuple_GET_ITEM(reduced.get(), 2) != Py_None;
-  Anatomy out{Anatomy::Kind::Iterator, {}, {}};
+  ObjectLayout out{ObjectLayout::Kind::Iterator, {}, {}};
   out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), has_state ? Py_True : Py_False));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(args, i)));
   if (has_state) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(reduced.get(), 2)));
@@ -345,19 +347,20 @@ bool is_mapping(PyObject* object) {
   return (PyObject*)Py_TYPE(object) == ordered || (PyObject*)Py_TYPE(object) == with_default;
 }
 
-Anatomy of_items(Anatomy::Kind kind, PyObject* object, PyRef form) {
-  Anatomy out{kind, std::move(form), {}};
+ObjectLayout of_items(ObjectLayout::Kind kind, PyObject* object, PyRef form) {
+  ObjectLayout out{kind, std::move(form), {}};
   const PyRef items = checked(PySequence_List(object));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
     out.parts.push_back(PyRef::borrow(PyList_GET_ITEM(items.get(), i)));
   return out;
 }
 
-Anatomy of_mapping(PyObject* object) {
+ObjectLayout of_mapping(PyObject* object) {
   PyRef factory = PyRef::steal(PyObject_GetAttrString(object, "default_factory"));
   if (!factory) PyErr_Clear(), factory = PyRef::borrow(Py_None);
   if (PyObject* const dict = instance_dict(object); dict != nullptr && PyDict_GET_SIZE(dict) != 0) return {};
-  Anatomy out{Anatomy::Kind::Mapping, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), factory.get())), {}};
+  ObjectLayout out{
+      ObjectLayout::Kind::Mapping, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), factory.get())), {}};
   const PyRef keys = keys_in_order(object);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
     PyObject* const key = PyList_GET_ITEM(keys.get(), i);
@@ -369,47 +372,47 @@ Anatomy of_mapping(PyObject* object) {
 
 thread_local const RunningGenerators* running_generators = nullptr;
 
-Anatomy of_generator(PyObject* object) {
+ObjectLayout of_generator(PyObject* object) {
   if (running_generators != nullptr)
-    for (const auto& [generator, anatomy] : *running_generators)
-      if (generator.get() == object) return anatomy;
+    for (const auto& [generator, layout] : *running_generators)
+      if (generator.get() == object) return layout;
   CressetFrameImage image;
   const int finished = cresset_eval_generator_image(object, &image);
-  if (finished == 0) return anatomy_of_generator(object, image);
+  if (finished == 0) return layout_of_generator(object, image);
   if (finished < 0) return {};
-  Anatomy out{Anatomy::Kind::Generator, {}, {}};
+  ObjectLayout out{ObjectLayout::Kind::Generator, {}, {}};
   out.form = checked(PyTuple_Pack(3, (PyObject*)Py_TYPE(object), generator_code(object), Py_None));
   return out;
 }
 
-void fill_function(PyObject* made, const Anatomy& anatomy) {
-  const auto part = [&](size_t i) { return anatomy.parts[i].get(); };
+void fill_function(PyObject* made, const ObjectLayout& layout) {
+  const auto part = [&](size_t i) { return layout.parts[i].get(); };
   auto* f = (PyFunctionObject*)made;
   if (part(0) != Py_None && PyFunction_SetDefaults(made, part(0)) < 0) throw PythonError{};
   if (part(1) != Py_None && PyFunction_SetKwDefaults(made, part(1)) < 0) throw PythonError{};
   if (part(2) != Py_None && PyFunction_SetClosure(made, part(2)) < 0) throw PythonError{};
-  Py_SETREF(f->func_name, Py_NewRef(form_item(anatomy, 2)));
-  Py_SETREF(f->func_qualname, Py_NewRef(form_item(anatomy, 3)));
-  Py_XSETREF(f->func_module, Py_NewRef(form_item(anatomy, 4)));
-  Py_XSETREF(f->func_doc, Py_NewRef(form_item(anatomy, 5)));
+  Py_SETREF(f->func_name, Py_NewRef(form_item(layout, 2)));
+  Py_SETREF(f->func_qualname, Py_NewRef(form_item(layout, 3)));
+  Py_XSETREF(f->func_module, Py_NewRef(form_item(layout, 4)));
+  Py_XSETREF(f->func_doc, Py_NewRef(form_item(layout, 5)));
   Py_XSETREF(f->func_annotations, part(3) != Py_None ? Py_NewRef(part(3)) : nullptr);
   if (part(4) != Py_None) Py_XSETREF(*type_parameters(f), Py_NewRef(part(4)));
-  for (size_t i = 5; i < anatomy.parts.size(); ++i) {
-    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 6), static_cast<Py_ssize_t>(i - 5));
+  for (size_t i = 5; i < layout.parts.size(); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(form_item(layout, 6), static_cast<Py_ssize_t>(i - 5));
     if (PyObject_GenericSetAttr(made, name, part(i)) < 0) throw PythonError{};
   }
 }
 
-PyRef make_bare(PyTypeObject* keeper, const Anatomy& anatomy) {
+PyRef make_bare(PyTypeObject* keeper, const ObjectLayout& layout) {
   const PyRef no_args = checked(PyTuple_New(0));
-  return checked(keeper->tp_new((PyTypeObject*)form_item(anatomy, 0), no_args.get(), nullptr));
+  return checked(keeper->tp_new((PyTypeObject*)form_item(layout, 0), no_args.get(), nullptr));
 }
 
 // Stores the items without calling methods of the subclass.
-void fill_items(PyObject* made, const Anatomy& anatomy) {
-  for (size_t i = 0; i < item_count(anatomy); ++i) {
-    PyObject* item = anatomy.parts[i].get();
-    PyObject* key = PyDict_Check(made) ? PyTuple_GET_ITEM(form_item(anatomy, 2), static_cast<Py_ssize_t>(i)) : nullptr;
+void fill_items(PyObject* made, const ObjectLayout& layout) {
+  for (size_t i = 0; i < item_count(layout); ++i) {
+    PyObject* item = layout.parts[i].get();
+    PyObject* key = PyDict_Check(made) ? PyTuple_GET_ITEM(form_item(layout, 2), static_cast<Py_ssize_t>(i)) : nullptr;
     if (key != nullptr)
       set_item(made, key, item);
     else if (PyList_Append(made, item) < 0)
@@ -428,31 +431,31 @@ bool can_be_set(PyObject* object) {
 }
 
 // Sets the position of the iterator. An exhausted iterator has no position and is moved behind the end.
-void fill_iterator(PyObject* made, const Anatomy& anatomy) {
+void fill_iterator(PyObject* made, const ObjectLayout& layout) {
   if (!can_be_set(made)) return;  // its position is the position of other iterators
   if (Py_TYPE(made) == &PyRangeIter_Type) {
     const PyRef reduced = checked(PyObject_CallMethod(made, "__reduce__", nullptr));
     if (knows_rest_only(made, reduced.get()))
-      return move_on(made, PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0), anatomy.parts[0].get(),
-                     anatomy.parts[1].get());
+      return move_on(made, PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0), layout.parts[0].get(),
+                     layout.parts[1].get());
   }
   const bool backwards = std::strcmp(Py_TYPE(made)->tp_name, "list_reverseiterator") == 0;
   const PyRef end = checked(PyLong_FromSsize_t(backwards ? -1 : PY_SSIZE_T_MAX));
-  const bool has_place = form_item(anatomy, 1) == Py_True;
-  checked(PyObject_CallMethod(made, "__setstate__", "(O)", has_place ? anatomy.parts.back().get() : end.get()));
+  const bool has_place = form_item(layout, 1) == Py_True;
+  checked(PyObject_CallMethod(made, "__setstate__", "(O)", has_place ? layout.parts.back().get() : end.get()));
   // A list iterator continues when items are added later, unless it has already reported the end.
   const bool of_list = backwards || std::strcmp(Py_TYPE(made)->tp_name, "list_iterator") == 0;
   if (!has_place && of_list) PyRef::steal(PyIter_Next(made));
 }
 
-void fill_generator(PyObject* made, const Anatomy& anatomy) {
-  PyObject* where = form_item(anatomy, 2);
+void fill_generator(PyObject* made, const ObjectLayout& layout) {
+  PyObject* where = form_item(layout, 2);
   if (where == Py_None) {
     if (cresset_eval_set_generator(made, nullptr) < 0) throw PythonError{};
     return;
   }
-  const PyRef contents = tuple_of(anatomy.parts);
-  const Place::Frame frame{PyRef::borrow(form_item(anatomy, 1)), static_cast<int>(PyLong_AsLong(where))};
+  const PyRef contents = tuple_of(layout.parts);
+  const Place::Frame frame{PyRef::borrow(form_item(layout, 1)), static_cast<int>(PyLong_AsLong(where))};
   const FrameImage image(frame, contents.get());
   if (cresset_eval_set_generator(made, &image.image) < 0) throw PythonError{};
 }
@@ -462,9 +465,9 @@ void fill_generator(PyObject* made, const Anatomy& anatomy) {
 SeeRunning::SeeRunning(const RunningGenerators& running) : before_(std::exchange(running_generators, &running)) {}
 SeeRunning::~SeeRunning() { running_generators = before_; }
 
-Anatomy anatomy_of_generator(PyObject* generator, const CressetFrameImage& image) {
+ObjectLayout layout_of_generator(PyObject* generator, const CressetFrameImage& image) {
   if (image.names != nullptr) return {};
-  Anatomy out{Anatomy::Kind::Generator, {}, {}};
+  ObjectLayout out{ObjectLayout::Kind::Generator, {}, {}};
   const PyRef where = checked(PyLong_FromLong(image.last));
   out.form = checked(PyTuple_Pack(3, (PyObject*)Py_TYPE(generator), (PyObject*)image.code, where.get()));
   const PyRef contents = frame_contents(image);
@@ -486,56 +489,57 @@ bool is_data_object(PyObject* object) {
   return is_plain_instance(object) || is_dict_object(object) || is_list_object(object);
 }
 
-bool has_fate(PyObject* object, const Anatomy& anatomy) {
-  if (anatomy.kind != Anatomy::Kind::Iterator)
-    return anatomy.kind == Anatomy::Kind::Generator || anatomy.kind == Anatomy::Kind::Exception;
+bool has_fate(PyObject* object, const ObjectLayout& layout) {
+  if (layout.kind != ObjectLayout::Kind::Iterator)
+    return layout.kind == ObjectLayout::Kind::Generator || layout.kind == ObjectLayout::Kind::Exception;
   const std::string_view name = Py_TYPE(object)->tp_name;
   if (name != "zip" && name != "map" && name != "filter") return can_be_set(object);
-  return std::all_of(anatomy.parts.begin(), anatomy.parts.end(), [](const PyRef& part) {
+  return std::all_of(layout.parts.begin(), layout.parts.end(), [](const PyRef& part) {
     if (!PyTuple_Check(part.get())) {
       const bool moves = PyIter_Check(part.get()) != 0;
-      return !moves || has_fate(part.get(), take_apart(part.get()));
+      return !moves || has_fate(part.get(), decompose(part.get()));
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(part.get()); ++i) {
       PyObject* inner = PyTuple_GET_ITEM(part.get(), i);
-      if (PyIter_Check(inner) && !has_fate(inner, take_apart(inner))) return false;
+      if (PyIter_Check(inner) && !has_fate(inner, decompose(inner))) return false;
     }
     return true;
   });
 }
 
-bool is_range_iterator(const Anatomy& anatomy) {
-  return anatomy.kind == Anatomy::Kind::Iterator && anatomy.parts.size() == 2 &&
-         PyRange_Check(anatomy.parts[0].get()) && form_item(anatomy, 1) == Py_True;
+bool is_range_iterator(const ObjectLayout& layout) {
+  return layout.kind == ObjectLayout::Kind::Iterator && layout.parts.size() == 2 &&
+         PyRange_Check(layout.parts[0].get()) && form_item(layout, 1) == Py_True;
 }
 
-bool is_counter(const Anatomy& anatomy) {
+bool is_counter(const ObjectLayout& layout) {
   static PyObject* const type = module_attribute("itertools", "count");
-  return anatomy.kind == Anatomy::Kind::Iterator && form_item(anatomy, 0) == type;
+  return layout.kind == ObjectLayout::Kind::Iterator && form_item(layout, 0) == type;
 }
 
-Anatomy take_apart(PyObject* object) {
+ObjectLayout decompose(PyObject* object) {
   if (PyCell_Check(object)) {
-    Anatomy out{Anatomy::Kind::Cell, {}, {}};
+    ObjectLayout out{ObjectLayout::Kind::Cell, {}, {}};
     if (PyCell_GET(object) != nullptr) out.parts.push_back(PyRef::borrow(PyCell_GET(object)));
     return out;
   }
   if (PyMethod_Check(object))
-    return {Anatomy::Kind::Method,
+    return {ObjectLayout::Kind::Method,
             PyRef::borrow(PyMethod_GET_FUNCTION(object)),
             {PyRef::borrow(PyMethod_GET_SELF(object))}};
-  if (is_bound_method(object)) return anatomy_of_bound(object);
+  if (is_bound_method(object)) return layout_of_bound(object);
   if (is_c_function(object)) return {};
   if (PyFunction_Check(object)) return of_function(object);
-  if (is_wrapper(object)) return anatomy_of_wrapper(object);
+  if (is_wrapper(object)) return layout_of_wrapper(object);
   if (PySet_CheckExact(object))
-    return of_items(Anatomy::Kind::Set, object, checked(PyTuple_Pack(1, (PyObject*)Py_TYPE(object))));
+    return of_items(ObjectLayout::Kind::Set, object, checked(PyTuple_Pack(1, (PyObject*)Py_TYPE(object))));
   if (is_deque_exactly(object)) {
     const PyRef length = checked(PyObject_GetAttrString(object, "maxlen"));
-    return of_items(Anatomy::Kind::Deque, object, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), length.get())));
+    return of_items(ObjectLayout::Kind::Deque, object,
+                    checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), length.get())));
   }
   if (Py_IS_TYPE(object, &PyODict_Type))
-    if (Anatomy out = of_dict_object(object); out.kind != Anatomy::Kind::None) return out;
+    if (ObjectLayout out = of_dict_object(object); out.kind != ObjectLayout::Kind::None) return out;
   if (is_mapping(object)) return of_mapping(object);
   if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return of_generator(object);
   if (PyExceptionInstance_Check(object)) return of_exception(object);
@@ -544,17 +548,17 @@ Anatomy take_apart(PyObject* object) {
   if (is_plain_instance(object)) return of_instance(object);
   if (is_dict_object(object)) return of_dict_object(object);
   if (is_list_object(object)) return of_list_object(object);
-  return anatomy_of_value(object);
+  return layout_of_value(object);
 }
 
-std::string part_name(const Anatomy& anatomy, size_t i) {
-  if (anatomy.kind == Anatomy::Kind::Wrapper) {
+std::string part_name(const ObjectLayout& layout, size_t i) {
+  if (layout.kind == ObjectLayout::Kind::Wrapper) {
     static constexpr const char* kNumbers[kWrapperNumbers] = {"size()", "stride()", "storage_offset()"};
     if (i < kWrapperNumbers) return kNumbers[i];
-    return utf8(PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - kWrapperNumbers)));
+    return utf8(PyTuple_GET_ITEM(form_item(layout, 1), static_cast<Py_ssize_t>(i - kWrapperNumbers)));
   }
-  if (!has_attributes(anatomy.kind) || i < item_count(anatomy)) return std::to_string(i);
-  PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - item_count(anatomy)));
+  if (!has_attributes(layout.kind) || i < item_count(layout)) return std::to_string(i);
+  PyObject* name = PyTuple_GET_ITEM(form_item(layout, 1), static_cast<Py_ssize_t>(i - item_count(layout)));
   return utf8(is_slot(name) ? ((PyDescrObject*)name)->d_name : name);
 }
 
@@ -563,83 +567,81 @@ bool has_more_than_items(PyObject* object) {
   return dict != nullptr && PyDict_GET_SIZE(dict) != 0;
 }
 
-bool has_place(const Anatomy& anatomy, size_t i) {
-  const Anatomy::Kind kind = anatomy.kind;
-  if (kind == Anatomy::Kind::Mapping) return i % 2 == 1;
-  if (kind == Anatomy::Kind::Exception) return i == 0 || i >= first_attribute(anatomy);
-  return has_attributes(kind) || kind == Anatomy::Kind::Cell || kind == Anatomy::Kind::Deque;
+bool has_place(const ObjectLayout& layout, size_t i) {
+  const ObjectLayout::Kind kind = layout.kind;
+  if (kind == ObjectLayout::Kind::Mapping) return i % 2 == 1;
+  if (kind == ObjectLayout::Kind::Exception) return i == 0 || i >= first_attribute(layout);
+  return has_attributes(kind) || kind == ObjectLayout::Kind::Cell || kind == ObjectLayout::Kind::Deque;
 }
 
-PlaceOfItem place_of_part(PyObject* object, const Anatomy& anatomy, size_t i) {
-  if (anatomy.kind == Anatomy::Kind::Cell) return {PyRef::borrow(object), {}};
-  if (anatomy.kind == Anatomy::Kind::Exception) return place_in_exception(object, anatomy, i);
-  const size_t items = item_count(anatomy);
-  if (has_attributes(anatomy.kind) && i >= items) {
-    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - items));
+PlaceOfItem place_of_part(PyObject* object, const ObjectLayout& layout, size_t i) {
+  if (layout.kind == ObjectLayout::Kind::Cell) return {PyRef::borrow(object), {}};
+  if (layout.kind == ObjectLayout::Kind::Exception) return place_in_exception(object, layout, i);
+  const size_t items = item_count(layout);
+  if (has_attributes(layout.kind) && i >= items) {
+    PyObject* name = PyTuple_GET_ITEM(form_item(layout, 1), static_cast<Py_ssize_t>(i - items));
     return {PyRef::borrow(is_slot(name) ? object : instance_dict(object)), PyRef::borrow(name)};
   }
-  if (anatomy.kind == Anatomy::Kind::Mapping) return {PyRef::borrow(object), anatomy.parts[i - 1]};
-  if (PyList_Check(object) || anatomy.kind == Anatomy::Kind::Deque)
+  if (layout.kind == ObjectLayout::Kind::Mapping) return {PyRef::borrow(object), layout.parts[i - 1]};
+  if (PyList_Check(object) || layout.kind == ObjectLayout::Kind::Deque)
     return {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
-  return {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(form_item(anatomy, 2), static_cast<Py_ssize_t>(i)))};
+  return {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(form_item(layout, 2), static_cast<Py_ssize_t>(i)))};
 }
 
-PyRef make_empty(const Anatomy& anatomy) {
-  switch (anatomy.kind) {
-    case Anatomy::Kind::Object:
-      return make_bare(keeper_of_attributes((PyTypeObject*)form_item(anatomy, 0)), anatomy);
-    case Anatomy::Kind::ListObject:
-      return make_bare(&PyList_Type, anatomy);
-    case Anatomy::Kind::DictObject:
+PyRef make_empty(const ObjectLayout& layout) {
+  switch (layout.kind) {
+    case ObjectLayout::Kind::Object:
+      return make_bare(keeper_of_attributes((PyTypeObject*)form_item(layout, 0)), layout);
+    case ObjectLayout::Kind::ListObject:
+      return make_bare(&PyList_Type, layout);
+    case ObjectLayout::Kind::DictObject:
       return make_bare(
-          PyType_IsSubtype((PyTypeObject*)form_item(anatomy, 0), &PyODict_Type) ? &PyODict_Type : &PyDict_Type,
-          anatomy);
-    case Anatomy::Kind::Cell:
+          PyType_IsSubtype((PyTypeObject*)form_item(layout, 0), &PyODict_Type) ? &PyODict_Type : &PyDict_Type, layout);
+    case ObjectLayout::Kind::Cell:
       return checked(PyCell_New(nullptr));
-    case Anatomy::Kind::Function:
-      return checked(PyFunction_New(form_item(anatomy, 0), form_item(anatomy, 1)));
-    case Anatomy::Kind::Generator:
-      return checked(cresset_eval_new_generator((PyCodeObject*)form_item(anatomy, 1)));
-    case Anatomy::Kind::Set:
+    case ObjectLayout::Kind::Function:
+      return checked(PyFunction_New(form_item(layout, 0), form_item(layout, 1)));
+    case ObjectLayout::Kind::Generator:
+      return checked(cresset_eval_new_generator((PyCodeObject*)form_item(layout, 1)));
+    case ObjectLayout::Kind::Set:
       return checked(PySet_New(nullptr));
-    case Anatomy::Kind::Deque: {
+    case ObjectLayout::Kind::Deque: {
       const PyRef nothing = checked(PyTuple_New(0));
-      return checked(
-          PyObject_CallFunctionObjArgs(form_item(anatomy, 0), nothing.get(), form_item(anatomy, 1), nullptr));
+      return checked(PyObject_CallFunctionObjArgs(form_item(layout, 0), nothing.get(), form_item(layout, 1), nullptr));
     }
-    case Anatomy::Kind::Mapping:
-      if (form_item(anatomy, 1) == Py_None) return checked(PyObject_CallNoArgs(form_item(anatomy, 0)));
-      return checked(PyObject_CallOneArg(form_item(anatomy, 0), form_item(anatomy, 1)));
+    case ObjectLayout::Kind::Mapping:
+      if (form_item(layout, 1) == Py_None) return checked(PyObject_CallNoArgs(form_item(layout, 0)));
+      return checked(PyObject_CallOneArg(form_item(layout, 0), form_item(layout, 1)));
     default:
       return {};
   }
 }
 
-void fill(PyObject* made, const Anatomy& anatomy) {
-  if (anatomy.kind == Anatomy::Kind::Function) return fill_function(made, anatomy);
-  if (anatomy.kind == Anatomy::Kind::Generator) return fill_generator(made, anatomy);
-  if (anatomy.kind == Anatomy::Kind::Exception) return fill_exception(made, anatomy);
-  if (anatomy.kind == Anatomy::Kind::Iterator) return fill_iterator(made, anatomy);
-  if (anatomy.kind == Anatomy::Kind::Cell) {
-    if (!anatomy.parts.empty() && PyCell_Set(made, anatomy.parts[0].get()) < 0) throw PythonError{};
+void fill(PyObject* made, const ObjectLayout& layout) {
+  if (layout.kind == ObjectLayout::Kind::Function) return fill_function(made, layout);
+  if (layout.kind == ObjectLayout::Kind::Generator) return fill_generator(made, layout);
+  if (layout.kind == ObjectLayout::Kind::Exception) return fill_exception(made, layout);
+  if (layout.kind == ObjectLayout::Kind::Iterator) return fill_iterator(made, layout);
+  if (layout.kind == ObjectLayout::Kind::Cell) {
+    if (!layout.parts.empty() && PyCell_Set(made, layout.parts[0].get()) < 0) throw PythonError{};
     return;
   }
-  if (anatomy.kind == Anatomy::Kind::Set || anatomy.kind == Anatomy::Kind::Deque) {
-    const char* add = anatomy.kind == Anatomy::Kind::Set ? "add" : "append";
-    for (const PyRef& item : anatomy.parts) checked(PyObject_CallMethod(made, add, "(O)", item.get()));
+  if (layout.kind == ObjectLayout::Kind::Set || layout.kind == ObjectLayout::Kind::Deque) {
+    const char* add = layout.kind == ObjectLayout::Kind::Set ? "add" : "append";
+    for (const PyRef& item : layout.parts) checked(PyObject_CallMethod(made, add, "(O)", item.get()));
     return;
   }
-  if (anatomy.kind == Anatomy::Kind::Mapping) {
-    for (size_t i = 0; i + 1 < anatomy.parts.size(); i += 2)
-      if (PyObject_SetItem(made, anatomy.parts[i].get(), anatomy.parts[i + 1].get()) < 0) throw PythonError{};
+  if (layout.kind == ObjectLayout::Kind::Mapping) {
+    for (size_t i = 0; i + 1 < layout.parts.size(); i += 2)
+      if (PyObject_SetItem(made, layout.parts[i].get(), layout.parts[i + 1].get()) < 0) throw PythonError{};
     return;
   }
-  fill_items(made, anatomy);
-  const size_t first = item_count(anatomy);
+  fill_items(made, layout);
+  const size_t first = item_count(layout);
   const PyRef dict = Py_TYPE(made)->tp_dictoffset != 0 ? checked(PyObject_GenericGetDict(made, nullptr)) : PyRef();
-  for (size_t i = first; i < anatomy.parts.size(); ++i) {
-    PyObject *name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - first)),
-             *value = anatomy.parts[i].get();
+  for (size_t i = first; i < layout.parts.size(); ++i) {
+    PyObject *name = PyTuple_GET_ITEM(form_item(layout, 1), static_cast<Py_ssize_t>(i - first)),
+             *value = layout.parts[i].get();
     if (is_slot(name))
       set_slot(made, name, value);
     else if (PyDict_SetItem(dict.get(), name, value) < 0)
@@ -647,27 +649,27 @@ void fill(PyObject* made, const Anatomy& anatomy) {
   }
 }
 
-PyRef make_whole(const Anatomy& anatomy) {
-  if (anatomy.kind == Anatomy::Kind::Method) return checked(PyMethod_New(anatomy.form.get(), anatomy.parts[0].get()));
-  if (anatomy.kind == Anatomy::Kind::BuiltinMethod) return make_bound(anatomy);
-  if (anatomy.kind == Anatomy::Kind::Exception) return make_exception(anatomy);
-  if (anatomy.kind == Anatomy::Kind::Traceback) return make_traceback(anatomy);
-  if (anatomy.kind == Anatomy::Kind::Wrapper) return make_wrapper(anatomy);
-  const bool has_state = form_item(anatomy, 1) == Py_True;
-  const PyRef args = tuple_of({anatomy.parts.begin(), anatomy.parts.end() - (has_state ? 1 : 0)});
-  PyRef made = checked(PyObject_CallObject(form_item(anatomy, 0), args.get()));
-  if (has_state) set_state(made.get(), anatomy.parts.back().get());
-  if (anatomy.kind == Anatomy::Kind::Iterator) note_made_iterator(made.get(), anatomy);
+PyRef make_whole(const ObjectLayout& layout) {
+  if (layout.kind == ObjectLayout::Kind::Method) return checked(PyMethod_New(layout.form.get(), layout.parts[0].get()));
+  if (layout.kind == ObjectLayout::Kind::BuiltinMethod) return make_bound(layout);
+  if (layout.kind == ObjectLayout::Kind::Exception) return make_exception(layout);
+  if (layout.kind == ObjectLayout::Kind::Traceback) return make_traceback(layout);
+  if (layout.kind == ObjectLayout::Kind::Wrapper) return make_wrapper(layout);
+  const bool has_state = form_item(layout, 1) == Py_True;
+  const PyRef args = tuple_of({layout.parts.begin(), layout.parts.end() - (has_state ? 1 : 0)});
+  PyRef made = checked(PyObject_CallObject(form_item(layout, 0), args.get()));
+  if (has_state) set_state(made.get(), layout.parts.back().get());
+  if (layout.kind == ObjectLayout::Kind::Iterator) note_made_iterator(made.get(), layout);
   return made;
 }
 
-bool same_form(const Anatomy& a, const Anatomy& b) {
+bool same_form(const ObjectLayout& a, const ObjectLayout& b) {
   if (a.kind != b.kind || a.parts.size() != b.parts.size()) return false;
   if (a.form.get() == b.form.get()) return true;
   if (!a.form || !b.form || !PyTuple_Check(a.form.get()) || !PyTuple_Check(b.form.get())) return false;
   if (PyTuple_GET_SIZE(a.form.get()) != PyTuple_GET_SIZE(b.form.get())) return false;
   // Traceback entries at the same code positions have the same globals.
-  const Py_ssize_t count = a.kind == Anatomy::Kind::Traceback ? 1 : PyTuple_GET_SIZE(a.form.get());
+  const Py_ssize_t count = a.kind == ObjectLayout::Kind::Traceback ? 1 : PyTuple_GET_SIZE(a.form.get());
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject *x = PyTuple_GET_ITEM(a.form.get(), i), *y = PyTuple_GET_ITEM(b.form.get(), i);
     if (x == y) continue;

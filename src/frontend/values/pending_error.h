@@ -7,11 +7,11 @@
 
 namespace cresset::frontend {
 
-class SetAside {
+class SavedError {
  public:
-  SetAside() { PyErr_Fetch(&type_, &value_, &trace_); }
-  ~SetAside() { PyErr_Restore(type_, value_, trace_); }
-  SetAside(const SetAside&) = delete;
+  SavedError() { PyErr_Fetch(&type_, &value_, &trace_); }
+  ~SavedError() { PyErr_Restore(type_, value_, trace_); }
+  SavedError(const SavedError&) = delete;
   void remove_symbols() {
     PyErr_NormalizeException(&type_, &value_, &trace_);
     without_symbols(PyRef::borrow(value_));  // also in its notes and in its cause

@@ -29,8 +29,8 @@ PyObject** slot_in(const PlaceOfItem& place) {
 }
 
 void set_arguments(PyObject* partial, PyObject* args) {
-  const Anatomy anatomy = take_apart(partial);
-  PyObject* const state = anatomy.parts[1].get();  // function, arguments, keywords, attributes
+  const ObjectLayout layout = decompose(partial);
+  PyObject* const state = layout.parts[1].get();  // function, arguments, keywords, attributes
   checked(PyObject_CallMethod(partial, "__setstate__", "((OOOO))", PyTuple_GET_ITEM(state, 0), args,
                               PyTuple_GET_ITEM(state, 2), PyTuple_GET_ITEM(state, 3)));
 }
@@ -59,9 +59,9 @@ void set(const PlaceOfItem& place, PyObject* value) {
 
 // Moves the original iterator to the position which its symbolic substitute has reached.
 void catch_up(PyObject* before, PyObject* now) {
-  Anatomy anatomy = take_apart(now);
-  for (PyRef& part : anatomy.parts) part = without_symbols(std::move(part));
-  fill(before, anatomy);
+  ObjectLayout layout = decompose(now);
+  for (PyRef& part : layout.parts) part = without_symbols(std::move(part));
+  fill(before, layout);
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ PyObject* held_by(const PlaceOfItem& place) {
     return item.get();  // kept alive by the deque
   }
   if (is_partial_function(container))
-    return PyTuple_GET_ITEM(take_apart(container).parts[1].get(), 1);  // kept alive by the function
+    return PyTuple_GET_ITEM(decompose(container).parts[1].get(), 1);  // kept alive by the function
   if (PyExceptionInstance_Check(container)) return ((PyBaseExceptionObject*)container)->args;
   if (is_thread_local(container)) {
     const PyRef value = PyRef::steal(PyObject_GetAttr(container, key));
@@ -113,7 +113,7 @@ void PlacedNumbers::put(PlaceOfItem place, PyRef value) {
 
 void PlacedNumbers::take_back() {
   if (placed_.empty()) return;
-  const SetAside pending;
+  const SavedError pending;
   std::vector<Placed> placed = std::exchange(placed_, {});
   std::reverse(placed.begin(), placed.end());  // a place with two paths received two symbols
   for (const Placed& p : placed) {

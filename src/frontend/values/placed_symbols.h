@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontend/cpython/py_ref.h"
-#include "frontend/values/anatomy.h"
+#include "frontend/values/object_layout_parts.h"
 
 namespace cresset::frontend {
 

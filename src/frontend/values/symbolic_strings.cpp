@@ -18,8 +18,8 @@
 namespace cresset::frontend {
 namespace {
 
-struct Text {
-  CressetText head;
+struct String {
+  CressetString head;
   Operation* operation;  // owned; nullptr: an input of the segment
   PyObject* value;       // owned; nullptr before inspection, except for inputs
   bool looked;
@@ -27,7 +27,7 @@ struct Text {
 
 size_t living = 0;  // under the GIL
 
-Text* as_text(PyObject* object) { return (Text*)object; }
+String* as_symbolic_string(PyObject* object) { return (String*)object; }
 
 // Calls `use` with the plain str, for CPython slots: errors become pending.
 template <class F>
@@ -41,7 +41,7 @@ auto looked(PyObject* text, F&& use, decltype(use(text)) failed) -> decltype(use
   return failed;
 }
 
-PyRef either_plain(PyObject* object) { return is_text(object) ? plain_text(object) : PyRef::borrow(object); }
+PyRef either_plain(PyObject* object) { return is_symbolic_string(object) ? plain_text(object) : PyRef::borrow(object); }
 
 PyObject* operate(int operation, PyObject* left, PyObject* right) {
   try {
@@ -64,8 +64,8 @@ PyObject* format_values(PyObject* left, PyObject* right) { return operate(NB_REM
 
 void dealloc(PyObject* self) {
   --living;
-  delete as_text(self)->operation;
-  Py_XDECREF(as_text(self)->value);
+  delete as_symbolic_string(self)->operation;
+  Py_XDECREF(as_symbolic_string(self)->value);
   Py_TYPE(self)->tp_free(self);
 }
 PyObject* repr(PyObject* self) { return looked(self, &PyObject_Repr, nullptr); }
@@ -97,7 +97,7 @@ PyObject* formatted(PyObject* self, PyObject* spec) {
   return looked(self, [&](PyObject* value) { return PyObject_Format(value, spec); }, nullptr);
 }
 
-PyTypeObject* make_type_of_texts() {
+PyTypeObject* make_type_of_strings() {
   static PyMethodDef methods[] = {
       {"__format__", &formatted, METH_O, nullptr},
       {"__fspath__", [](PyObject* self, PyObject*) { return str(self); }, METH_NOARGS, nullptr},
@@ -114,7 +114,7 @@ PyTypeObject* make_type_of_texts() {
   static PyTypeObject type = [] {
     PyTypeObject out{PyVarObject_HEAD_INIT(nullptr, 0)};
     out.tp_name = "cresset.Text";
-    out.tp_basicsize = sizeof(Text);
+    out.tp_basicsize = sizeof(String);
     out.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
     out.tp_dealloc = &dealloc;
     out.tp_repr = &repr;
@@ -130,7 +130,7 @@ PyTypeObject* make_type_of_texts() {
     return out;
   }();
   if (PyType_Ready(&type) < 0) throw PythonError{};
-  return cresset_text_type = &type;
+  return cresset_string_type = &type;
 }
 
 // Whether `is` holds for an item of a tuple, list or dict. The object is a snapshot (below), so no list contains
@@ -182,23 +182,23 @@ PyRef snapshot(PyObject* object, int depth = 0) {
 // The string of a float differs at most calls.
 bool is_of_floats(PyObject* object) {
   if (is_symfloat(object)) return true;
-  if (is_text(object)) return as_text(object)->head.ends_piece != 0;
+  if (is_symbolic_string(object)) return as_symbolic_string(object)->head.breaks_graph != 0;
   return any_inside(object, is_of_floats);
 }
 
 PyRef make(Operation* operation, PyObject* value) {
-  static PyTypeObject* const type = make_type_of_texts();
+  static PyTypeObject* const type = make_type_of_strings();
   PyRef made = checked(type->tp_alloc(type, 0));
   ++living;
-  as_text(made.get())->head.ends_piece =
+  as_symbolic_string(made.get())->head.breaks_graph =
       operation != nullptr && std::any_of(operation->operands.begin(), operation->operands.end(),
                                           [](const PyRef& operand) { return is_of_floats(operand.get()); });
-  as_text(made.get())->operation = operation;
-  as_text(made.get())->value = Py_XNewRef(value);
+  as_symbolic_string(made.get())->operation = operation;
+  as_symbolic_string(made.get())->value = Py_XNewRef(value);
   return made;
 }
 
-bool is_open(PyObject* object) { return is_text(object) || is_symbolic_number(object); }
+bool is_open(PyObject* object) { return is_symbolic_string(object) || is_symbolic_number(object); }
 
 // Whether operations on the object depend only on values.
 bool is_of_values(PyObject* object) {
@@ -222,7 +222,7 @@ bool holds_open(PyObject* object) { return is_open(object) || any_inside(object,
 // Sample values for symbolic objects, chosen to provoke errors in operations that raise for some values.
 PyRef example_of(PyObject* object, bool extreme) {
   constexpr long long kFar = -(1LL << 62);
-  if (is_text(object)) return checked(PyUnicode_FromString(extreme ? "" : "x"));
+  if (is_symbolic_string(object)) return checked(PyUnicode_FromString(extreme ? "" : "x"));
   if (is_symint(object)) return checked(PyLong_FromLongLong(extreme ? kFar : 1));
   if (is_symfloat(object)) return checked(PyFloat_FromDouble(extreme ? Py_HUGE_VAL : 1.5));
   if (is_symbool(object)) return PyRef::borrow(extreme ? Py_False : Py_True);
@@ -243,7 +243,7 @@ PyRef example_of(PyObject* object, bool extreme) {
 }
 
 // Whether the operation returns a str and does not raise. It must be C code on values.
-bool gives_text(const Operation& operation) {
+bool gives_symbolic_string(const Operation& operation) {
   for (const bool extreme : {false, true}) {
     Operation example = operation;
     for (PyRef& operand : example.operands) operand = example_of(operand.get(), extreme);
@@ -259,28 +259,30 @@ PyRef text_of(Operation operation) {
     return std::any_of(operation.operands.begin(), operation.operands.end(),
                        [&](const PyRef& operand) { return is(operand.get()); });
   };
-  if (!any(holds_open) || any(is_unknown) || !gives_text(operation)) return {};
+  if (!any(holds_open) || any(is_unknown) || !gives_symbolic_string(operation)) return {};
   return make(new Operation(std::move(operation)), nullptr);
 }
 
-bool is_str_or_text(PyObject* object) { return PyUnicode_CheckExact(object) || is_text(object); }
+bool is_str_or_symbolic_string(PyObject* object) { return PyUnicode_CheckExact(object) || is_symbolic_string(object); }
 
 // sep.join(strings) with a list or a tuple: the items as a tuple. Empty for other arguments.
 PyRef joined_items(PyObject* items) {
   if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items)) return {};
   PyObject** const first = PySequence_Fast_ITEMS(items);
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
-  if (!std::all_of(first, first + count, is_str_or_text) || !std::any_of(first, first + count, is_text)) return {};
+  if (!std::all_of(first, first + count, is_str_or_symbolic_string) ||
+      !std::any_of(first, first + count, is_symbolic_string))
+    return {};
   return checked(PySequence_Tuple(items));
 }
 
 // Whether the str method returns a str for all strings and arguments.
-bool makes_text(std::string_view method, bool of_text) {
+bool makes_string(std::string_view method, bool of_string) {
   static const std::unordered_set<std::string_view> kOfAny = {
       "join",       "ljust", "rjust",  "center", "zfill",   "upper",        "lower",       "title",
       "capitalize", "strip", "lstrip", "rstrip", "replace", "removeprefix", "removesuffix"};
   // format inspects the braces of a symbolic string
-  return kOfAny.count(method) != 0 || (method == "format" && !of_text);
+  return kOfAny.count(method) != 0 || (method == "format" && !of_string);
 }
 
 std::string_view method_of_str(const CressetCall& call) {
@@ -289,7 +291,7 @@ std::string_view method_of_str(const CressetCall& call) {
     return self != nullptr && PyUnicode_CheckExact(self) ? ((PyCFunctionObject*)call.callable)->m_ml->ml_name : "";
   }
   if (!Py_IS_TYPE(call.callable, &PyMethodDescr_Type) || PyDescr_TYPE(call.callable) != &PyUnicode_Type) return "";
-  return call.nargs > 0 && is_str_or_text(call.args[0]) ? utf8(PyDescr_NAME(call.callable), "") : "";
+  return call.nargs > 0 && is_str_or_symbolic_string(call.args[0]) ? utf8(PyDescr_NAME(call.callable), "") : "";
 }
 
 bool formats_values(const CressetCall& call) {
@@ -309,20 +311,22 @@ PyRef message_of(const CressetCall& call) {
     return {};
   PyObject* const args = ((PyBaseExceptionObject*)call.args[0])->args;
   const bool plainly = Py_TYPE(call.args[0])->tp_str == ((PyTypeObject*)PyExc_BaseException)->tp_str;
-  if (!plainly || PyTuple_GET_SIZE(args) != 1 || !is_text(PyTuple_GET_ITEM(args, 0))) return {};
+  if (!plainly || PyTuple_GET_SIZE(args) != 1 || !is_symbolic_string(PyTuple_GET_ITEM(args, 0))) return {};
   return PyRef::borrow(PyTuple_GET_ITEM(args, 0));
 }
 
 }  // namespace
 
-bool is_or_holds_text(PyObject* object) { return living != 0 && (is_text(object) || holds_any(object, is_text)); }
+bool is_or_holds_symbolic_string(PyObject* object) {
+  return living != 0 && (is_symbolic_string(object) || holds_any(object, is_symbolic_string));
+}
 
 PyRef plain_text(PyObject* object) {
-  Text* const text = as_text(object);
+  String* const text = as_symbolic_string(object);
   if (text->value != nullptr) return text->looked = true, PyRef::borrow(text->value);
   Operation plainly = *text->operation;
   {
-    const bridge::MakingText pins;
+    const bridge::MakingString specializations;
     // If the numbers end the segment, its reconstructions need the original numbers.
     for (PyRef& operand : plainly.operands) operand = without_symbols(snapshot(operand.get()));
   }
@@ -332,19 +336,21 @@ PyRef plain_text(PyObject* object) {
   return value;
 }
 
-const Operation* operation_of_text(PyObject* text) {
-  return as_text(text)->looked ? nullptr : as_text(text)->operation;
+const Operation* operation_of_string(PyObject* text) {
+  return as_symbolic_string(text)->looked ? nullptr : as_symbolic_string(text)->operation;
 }
-PyObject* looked_at_text(PyObject* text) { return as_text(text)->looked ? as_text(text)->value : nullptr; }
-PyRef text_of_input(PyObject* str, bool ends_piece) {
+PyObject* looked_at_string(PyObject* text) {
+  return as_symbolic_string(text)->looked ? as_symbolic_string(text)->value : nullptr;
+}
+PyRef text_of_input(PyObject* str, bool breaks_graph) {
   PyRef text = make(nullptr, str);
-  as_text(text.get())->head.ends_piece = ends_piece;
+  as_symbolic_string(text.get())->head.breaks_graph = breaks_graph;
   return text;
 }
 
 // string[:n]
 static PyRef slice_of(PyObject* text, PyObject* key) {
-  if (!is_text(text) || !PySlice_Check(key)) return {};
+  if (!is_symbolic_string(text) || !PySlice_Check(key)) return {};
   const auto* const slice = (const PySliceObject*)key;
   for (PyObject* bound : {slice->start, slice->stop, slice->step})
     if (!is_constant_value(bound)) return {};
@@ -359,7 +365,7 @@ PyRef text_of_operator(const CressetOperator& op) {
   const bool formats = op.kind == CRESSET_OP_FORMAT;
   if (op.kind == CRESSET_OP_SUBSCRIPT) return slice_of(left, right);
   if (!formats && op.kind != CRESSET_OP_BINARY) return {};
-  if (!formats && !is_str_or_text(left) && !is_str_or_text(right)) return {};
+  if (!formats && !is_str_or_symbolic_string(left) && !is_str_or_symbolic_string(right)) return {};
   Operation operation;
   operation.kind = formats ? Operation::Kind::Format : Operation::Kind::Binary;
   operation.operation = op.operation;
@@ -375,8 +381,8 @@ PyRef text_of_call(const CressetCall& call) {
   const std::string_view method = method_of_str(call);
   if (method.empty() && !formats_values(call)) return {};
   const bool joins = method == "join";
-  const bool of_text = call.nargs > 0 && is_text(call.args[0]) && !is_c_function(call.callable);
-  if (!method.empty() && !makes_text(method, of_text)) return {};
+  const bool of_string = call.nargs > 0 && is_symbolic_string(call.args[0]) && !is_c_function(call.callable);
+  if (!method.empty() && !makes_string(method, of_string)) return {};
   if (PyRef message = message_of(call)) return message;
   if (call.callable == (PyObject*)&PyUnicode_Type && (call.nargs != 1 || call.kwnames != nullptr)) return {};
   Operation operation;
@@ -399,8 +405,8 @@ static bool is_done_here(const CressetOperator& op) {
                               [](PyObject* operand) { return operand == nullptr || is_of_values(operand); });
 }
 
-PyRef with_plain_texts(const CressetOperator& op) {
-  if ((!is_text(op.operands[0]) && !is_text(op.operands[1])) || !is_done_here(op)) return {};
+PyRef with_plain_strings(const CressetOperator& op) {
+  if ((!is_symbolic_string(op.operands[0]) && !is_symbolic_string(op.operands[1])) || !is_done_here(op)) return {};
   Operation operation;
   operation.kind = op.kind == CRESSET_OP_BINARY   ? Operation::Kind::Binary
                    : op.kind == CRESSET_OP_FORMAT ? Operation::Kind::Format
@@ -411,8 +417,8 @@ PyRef with_plain_texts(const CressetOperator& op) {
   return checked(perform(operation).release());
 }
 
-bool had_better_end_piece(PyObject* object) {
-  const auto ends = [](PyObject* o) { return is_text(o) && as_text(o)->head.ends_piece != 0; };
+bool prefers_graph_break(PyObject* object) {
+  const auto ends = [](PyObject* o) { return is_symbolic_string(o) && as_symbolic_string(o)->head.breaks_graph != 0; };
   return living != 0 && (ends(object) || holds_any(object, ends));
 }
 
@@ -493,7 +499,7 @@ Py_ssize_t place_of_name(const CressetCall& call) {
       module_attribute("builtins", "setattr"), module_attribute("builtins", "delattr")};
   if (std::find(builtins.begin(), builtins.end(), call.callable) != builtins.end()) return 1;
   const bool bound = is_method_wrapper(call.callable);
-  PyObject* const slot = bound ? take_apart_wrapper(call.callable).descriptor : call.callable;
+  PyObject* const slot = bound ? decompose_wrapper(call.callable).descriptor : call.callable;
   if (!Py_IS_TYPE(slot, &PyWrapperDescr_Type)) return -1;
   const std::string_view name = utf8(PyDescr_NAME(slot));
   const bool is = name == "__getattribute__" || name == "__setattr__" || name == "__delattr__";
@@ -504,9 +510,9 @@ Py_ssize_t place_of_name(const CressetCall& call) {
 
 bool names_attribute(const CressetCall& call) { return place_of_name(call) >= 0; }
 
-bool any_texts() { return living != 0; }
+bool any_symbolic_strings() { return living != 0; }
 
-std::vector<Py_ssize_t> texts_looked_at(const CressetCall& call) {
+std::vector<Py_ssize_t> strings_looked_at(const CressetCall& call) {
   std::vector<Py_ssize_t> out;
   if (living == 0) return out;
   static PyObject* const len = module_attribute("builtins", "len");
@@ -517,7 +523,7 @@ std::vector<Py_ssize_t> texts_looked_at(const CressetCall& call) {
   Looked looked = name >= 0 ? Looked{name, name + 1} : looked_at(call);
   if (name == 1 && call.nargs == 3 && cresset_is_set_by_c(call.args[0], call.args[1]) != 0) looked.end = kAll;
   for (Py_ssize_t i = looked.first; i < std::min(looked.end, count); ++i)
-    if (is_or_holds_text(call.args[i])) out.push_back(i);
+    if (is_or_holds_symbolic_string(call.args[i])) out.push_back(i);
   return out;
 }
 

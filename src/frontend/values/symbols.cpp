@@ -29,15 +29,15 @@ thread_local OneForOne::Made* all_made = nullptr;
 
 class Replacer {
  public:
-  explicit Replacer(bool new_alone = false) : new_alone_(new_alone && Young::innermost() != nullptr) {}
+  explicit Replacer(bool new_alone = false) : new_alone_(new_alone && NewObjects::innermost() != nullptr) {}
 
   // Returns a new reference to the replacement, or to the object itself when nothing changes.
   PyRef replaced(PyObject* object, int depth) {
     if (is_symint(object)) return number(object);
     if (is_symfloat(object)) return checked(PyNumber_Float(object));
     if (is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
-    if (is_text(object)) return plain_text(object);
-    if (PyMethod_Check(object) && is_text(PyMethod_GET_SELF(object))) return method_of_plain(object);
+    if (is_symbolic_string(object)) return plain_text(object);
+    if (PyMethod_Check(object) && is_symbolic_string(PyMethod_GET_SELF(object))) return method_of_plain(object);
     if (const auto made = made_.find(object); made != made_.end()) return made->second.second;
     if (new_alone_ && is_old(object)) return PyRef::borrow(object);
     if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
@@ -66,7 +66,7 @@ class Replacer {
   }
 
  private:
-  static bool is_symbolic(PyObject* object) { return is_symbolic_number(object) || is_text(object); }
+  static bool is_symbolic(PyObject* object) { return is_symbolic_number(object) || is_symbolic_string(object); }
   static PyRef method_of_plain(PyObject* method) {
     static PyObject* const name = PyUnicode_InternFromString("__name__");
     const PyRef called = checked(PyObject_GetAttr(PyMethod_GET_FUNCTION(method), name));
@@ -105,13 +105,13 @@ class Replacer {
   // The age is only known during a capture.
   static bool is_new(PyObject* object) {
     if (!PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object)) return false;
-    Young* const young = Young::innermost();
-    return young != nullptr && young->holds(object);
+    NewObjects* const new_objects = NewObjects::innermost();
+    return new_objects != nullptr && new_objects->holds(object);
   }
   // An instance that is older than the call and not guarded by structure.
   static bool is_old(PyObject* object) {
     return has_attributes(object) && !PyIter_Check(object) && !holds_beside_attributes(object) &&
-           !is_structure(object) && PyObject_GC_IsTracked(object) && !Young::innermost()->holds(object);
+           !is_structure(object) && PyObject_GC_IsTracked(object) && !NewObjects::innermost()->holds(object);
   }
   static bool is_new_class(PyObject* object) { return is_heap_type((PyTypeObject*)object) && is_new(object); }
   void class_(PyObject* object, int depth) {
@@ -194,32 +194,32 @@ class Replacer {
   // A list iterator observes changes of the list. A range or tuple iterator is replaced by a new iterator. In itertools
   // objects and similar iterators the references are exchanged.
   PyRef iterator(PyObject* object, int depth) {
-    Anatomy& anatomy = taken_.emplace_back(take_apart(object));
-    if (anatomy.kind != Anatomy::Kind::Iterator) {
+    ObjectLayout& layout = taken_.emplace_back(decompose(object));
+    if (layout.kind != ObjectLayout::Kind::Iterator) {
       if (holds_inside(object)) inside(object, depth);
       return PyRef::borrow(object);
     }
     bool changed = false;
-    for (PyRef& part : anatomy.parts) {
+    for (PyRef& part : layout.parts) {
       PyRef now = replaced(part.get(), depth + 1);
       changed = changed || now.get() != part.get();
       if (changed) kept_.push_back(std::exchange(part, std::move(now)));
     }
-    return changed ? made(object, make_whole(anatomy)) : PyRef::borrow(object);
+    return changed ? made(object, make_whole(layout)) : PyRef::borrow(object);
   }
 
   // A partial function keeps its identity.
   PyRef value(PyObject* object, int depth) {
-    Anatomy& anatomy = taken_.emplace_back(take_apart(object));
+    ObjectLayout& layout = taken_.emplace_back(decompose(object));
     bool changed = false;
-    for (PyRef& part : anatomy.parts) {
+    for (PyRef& part : layout.parts) {
       PyRef now = replaced(part.get(), depth + 1);
       changed = changed || now.get() != part.get();
       if (changed) kept_.push_back(std::exchange(part, std::move(now)));
     }
     if (!changed) return PyRef::borrow(object);
-    if (!is_partial_function(object)) return made(object, make_whole(anatomy));
-    checked(PyObject_CallMethod(object, "__setstate__", "(O)", anatomy.parts.back().get()));
+    if (!is_partial_function(object)) return made(object, make_whole(layout));
+    checked(PyObject_CallMethod(object, "__setstate__", "(O)", layout.parts.back().get()));
     return PyRef::borrow(object);
   }
 
@@ -363,8 +363,8 @@ class Replacer {
   }
 
   std::unordered_set<PyObject*> seen_;
-  std::deque<Anatomy> taken_;  // decomposed parts, whose addresses must not be reused
-  std::vector<PyRef> kept_;    // for the same reason
+  std::deque<ObjectLayout> taken_;  // decomposed parts, whose addresses must not be reused
+  std::vector<PyRef> kept_;         // for the same reason
   const bool new_alone_;
   std::unordered_set<PyTypeObject*> classes_;
   OneForOne::Made own_made_;
@@ -485,7 +485,7 @@ void no_items_of(PyObject* number, PyObject* key, PyObject* value) {
   if ((value != nullptr ? PyObject_SetItem(of, key, value) : PyObject_DelItem(of, key)) < 0) throw PythonError{};
 }
 
-bool is_unpinned(PyObject* number) {
+bool is_unspecialized(PyObject* number) {
   if (is_symint(number)) return !node_of(number)->maybe_as_int();
   return is_symfloat(number) && bridge::SymNode::is_open_float(node_of(number));
 }

@@ -45,7 +45,7 @@ void no_items_of(PyObject* number, PyObject* key, PyObject* value);
 // The node of a SymInt, SymFloat or SymBool: cresset's own node, not torch's wrapper.
 c10::SymNode node_of(PyObject* number);
 // Whether the symbolic number has not been specialized by a guard.
-bool is_unpinned(PyObject* number);
+bool is_unspecialized(PyObject* number);
 // The inverse conversions for a float and a boolean.
 PyRef python_float(const c10::SymNode& node);
 PyRef python_bool(const c10::SymNode& node);

@@ -40,9 +40,9 @@ PyRef number_of_data(bridge::Capture& capture, PyObject* index) {
   capture.set_location();
   // No decision inspects the number or its sign here, so the number needs no guard.
   const bool before = std::exchange(capture.symbolic_numbers, true);
-  const bool as_guards = std::exchange(capture.pins_given_numbers, false);
-  const auto numbers = capture.symbolic_elements(capture.value_of(trace));
-  capture.symbolic_numbers = before, capture.pins_given_numbers = as_guards;
+  const bool as_guards = std::exchange(capture.specializes_input_scalars, false);
+  const auto numbers = capture.recorder().symbolic_elements(capture.value_of(trace));
+  capture.symbolic_numbers = before, capture.specializes_input_scalars = as_guards;
   if (!numbers || numbers->size() != 1) return PyRef::borrow(index);
   py::object number = py::cast(bridge::SymNode::make_int(capture.env_ptr(), numbers->front()));
   return PyRef::steal(adopt(number.release().ptr()));

@@ -18,15 +18,16 @@ bool tells_how_it_is_made(PyObject* object) {
   return is_partial_function(object) || is_one_of((PyObject*)Py_TYPE(object), {items, attributes, method});
 }
 
-Anatomy reduced(PyObject* object) {
-  const PyRef told = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
-  if (!told || !PyTuple_Check(told.get()) || PyTuple_GET_SIZE(told.get()) < 2) return PyErr_Clear(), Anatomy{};
-  const bool has_state = PyTuple_GET_SIZE(told.get()) > 2;
-  Anatomy out{Anatomy::Kind::Value, {}, {}};
-  out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(told.get(), 0), has_state ? Py_True : Py_False));
-  PyObject* args = PyTuple_GET_ITEM(told.get(), 1);
+ObjectLayout reduced(PyObject* object) {
+  const PyRef reported = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  if (!reported || !PyTuple_Check(reported.get()) || PyTuple_GET_SIZE(reported.get()) < 2)
+    return PyErr_Clear(), ObjectLayout{};
+  const bool has_state = PyTuple_GET_SIZE(reported.get()) > 2;
+  ObjectLayout out{ObjectLayout::Kind::Value, {}, {}};
+  out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reported.get(), 0), has_state ? Py_True : Py_False));
+  PyObject* args = PyTuple_GET_ITEM(reported.get(), 1);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(args, i)));
-  if (has_state) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(told.get(), 2)));
+  if (has_state) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(reported.get(), 2)));
   return out;
 }
 
@@ -48,20 +49,20 @@ bool is_record_of_profiler(PyObject* object) {
   return name && std::string_view(utf8(name.get(), "")) == "_RecordFunction";
 }
 
-Anatomy record_of_profiler() {
+ObjectLayout record_of_profiler() {
   static PyObject* const made = [] {
     const PyRef operators = import_module("torch.ops");
     const PyRef profiler = checked(PyObject_GetAttrString(operators.get(), "profiler"));
     return PyObject_GetAttrString(profiler.get(), "_record_function_enter_new");
   }();
-  return {Anatomy::Kind::Value,
+  return {ObjectLayout::Kind::Value,
           checked(PyTuple_Pack(2, made, Py_False)),
           {checked(PyUnicode_FromString("a compiled region"))}};
 }
 
 // Decomposes descriptors in classes, and super(), into their constructor arguments.
-Anatomy of_descriptor(PyObject* object) {
-  Anatomy out{Anatomy::Kind::Value, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), Py_False)), {}};
+ObjectLayout of_descriptor(PyObject* object) {
+  ObjectLayout out{ObjectLayout::Kind::Value, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), Py_False)), {}};
   const auto take = [&](const char* member) {
     PyObject* const found = PyDict_GetItemString(type_dict(Py_TYPE(object)), member);
     const PyRef value = checked(Py_TYPE(found)->tp_descr_get(found, object, (PyObject*)Py_TYPE(object)));
@@ -88,8 +89,8 @@ static PyObject* partial_type() {
   return type;
 }
 bool is_partial_function(PyObject* object) { return (PyObject*)Py_TYPE(object) == partial_type(); }
-bool is_partial_function(const Anatomy& anatomy) {
-  return anatomy.kind == Anatomy::Kind::Value && PyTuple_GET_ITEM(anatomy.form.get(), 0) == partial_type();
+bool is_partial_function(const ObjectLayout& layout) {
+  return layout.kind == ObjectLayout::Kind::Value && PyTuple_GET_ITEM(layout.form.get(), 0) == partial_type();
 }
 
 bool is_type_form(PyObject* object) {
@@ -108,24 +109,25 @@ bool all_in_form(PyObject* object, const std::function<bool(PyObject*)>& holds) 
   return (!origin || all_in_form(origin.get(), holds)) && all_in_form(arguments_of_form(object).get(), holds);
 }
 
-Anatomy anatomy_of_value(PyObject* object) {
+ObjectLayout layout_of_value(PyObject* object) {
   const auto made_by = [&](std::vector<PyRef> parts) {
-    return Anatomy{Anatomy::Kind::Value, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), Py_False)),
-                   std::move(parts)};
+    return ObjectLayout{ObjectLayout::Kind::Value, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), Py_False)),
+                        std::move(parts)};
   };
   if (PySlice_Check(object)) {
     auto* slice = (PySliceObject*)object;
     return made_by({PyRef::borrow(slice->start), PyRef::borrow(slice->stop), PyRef::borrow(slice->step)});
   }
   if (PyObject* inside = viewed(object); inside != nullptr && PyDict_Check(inside))
-    return {
-        Anatomy::Kind::Value, checked(PyTuple_Pack(2, maker_of_view(object).get(), Py_False)), {PyRef::borrow(inside)}};
+    return {ObjectLayout::Kind::Value,
+            checked(PyTuple_Pack(2, maker_of_view(object).get(), Py_False)),
+            {PyRef::borrow(inside)}};
   if (PyFrozenSet_CheckExact(object)) return made_by({checked(PySequence_Tuple(object))});
   if (PyWeakref_CheckRefExact(object)) {
-    static PyObject* const dead = module_attribute(python_names::kEquivalents, "dead_reference");
+    static PyObject* const dead = module_attribute(python_names::kPolyfills, "dead_reference");
     PyObject* const referent = PyWeakref_GET_OBJECT(object);
-    if (referent == Py_None) return {Anatomy::Kind::Value, checked(PyTuple_Pack(2, dead, Py_False)), {}};
-    return ((PyWeakReference*)object)->wr_callback != nullptr ? Anatomy{} : made_by({PyRef::borrow(referent)});
+    if (referent == Py_None) return {ObjectLayout::Kind::Value, checked(PyTuple_Pack(2, dead, Py_False)), {}};
+    return ((PyWeakReference*)object)->wr_callback != nullptr ? ObjectLayout{} : made_by({PyRef::borrow(referent)});
   }
   if (is_record_of_profiler(object)) return record_of_profiler();
   if (Py_IS_TYPE(object, &Py_GenericAliasType))
@@ -133,14 +135,14 @@ Anatomy anatomy_of_value(PyObject* object) {
   if (is_type_form(object)) {  // a | b
     static PyObject *const reduce = module_attribute("functools", "reduce"), *const either =
                                                                                  module_attribute("operator", "or_");
-    return {Anatomy::Kind::Value,
+    return {ObjectLayout::Kind::Value,
             checked(PyTuple_Pack(2, reduce, Py_False)),
             {PyRef::borrow(either), arguments_of_form(object)}};
   }
   if (Py_IS_TYPE(object, &PyStaticMethod_Type) || Py_IS_TYPE(object, &PyClassMethod_Type) ||
       Py_IS_TYPE(object, &PyProperty_Type) || Py_IS_TYPE(object, &PySuper_Type))
     return of_descriptor(object);
-  return tells_how_it_is_made(object) ? reduced(object) : Anatomy{};
+  return tells_how_it_is_made(object) ? reduced(object) : ObjectLayout{};
 }
 
 bool is_tuple_or_size(PyObject* object) {

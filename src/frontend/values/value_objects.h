@@ -5,14 +5,14 @@
 #include <functional>
 
 #include "frontend/cpython/library_values.h"
-#include "frontend/values/anatomy.h"
+#include "frontend/values/object_layout_parts.h"
 
 namespace cresset::frontend {
 
 // Kind::Value, or Kind::None for other objects.
-Anatomy anatomy_of_value(PyObject* object);
+ObjectLayout layout_of_value(PyObject* object);
 bool is_partial_function(PyObject* object);  // of functools.partial itself
-bool is_partial_function(const Anatomy& anatomy);
+bool is_partial_function(const ObjectLayout& layout);
 // list[int], int | None: equal when their components are equal.
 bool is_type_form(PyObject* object);
 // Whether `holds` is true for all components of tuples and type forms.

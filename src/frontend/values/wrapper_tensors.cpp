@@ -55,12 +55,12 @@ PyObject* original() {
 }  // namespace
 
 bool is_wrapper(PyObject* object) {
-  return is_tensor(object) && tensor_of(object).defined() && bridge::Guest::possible_wrapper(tensor_of(object));
+  return is_tensor(object) && tensor_of(object).defined() && bridge::InputProxy::possible_wrapper(tensor_of(object));
 }
 
-Anatomy anatomy_of_wrapper(PyObject* wrapper) {
+ObjectLayout layout_of_wrapper(PyObject* wrapper) {
   const at::Tensor& tensor = tensor_of(wrapper);
-  Anatomy out{Anatomy::Kind::Wrapper, {}, {}};
+  ObjectLayout out{ObjectLayout::Kind::Wrapper, {}, {}};
   out.parts = {numbers_of(tensor.sym_sizes()), numbers_of(tensor.sym_strides()),
                PyRef::steal(adopt(py::cast(tensor.sym_storage_offset()).release().ptr()))};
   std::vector<PyRef> names;
@@ -78,17 +78,17 @@ Anatomy anatomy_of_wrapper(PyObject* wrapper) {
   return out;
 }
 
-PyRef make_wrapper(const Anatomy& anatomy) {
-  const PyRef args = checked(PyTuple_Pack(2, form_item(anatomy, 0), anatomy.parts[0].get()));
-  const PyRef named = checked(Py_BuildValue("{sOsOsOsOsO}", "strides", anatomy.parts[1].get(), "storage_offset",
-                                            anatomy.parts[2].get(), "dtype", form_item(anatomy, 2), "device",
-                                            form_item(anatomy, 3), "requires_grad", form_item(anatomy, 4)));
+PyRef make_wrapper(const ObjectLayout& layout) {
+  const PyRef args = checked(PyTuple_Pack(2, form_item(layout, 0), layout.parts[0].get()));
+  const PyRef named = checked(Py_BuildValue("{sOsOsOsOsO}", "strides", layout.parts[1].get(), "storage_offset",
+                                            layout.parts[2].get(), "dtype", form_item(layout, 2), "device",
+                                            form_item(layout, 3), "requires_grad", form_item(layout, 4)));
   PyRef made = checked(PyObject_Call(original(), args.get(), named.get()));
-  PyObject* const names = form_item(anatomy, 1);
+  PyObject* const names = form_item(layout, 1);
   const PyRef dict = checked(PyObject_GenericGetDict(made.get(), nullptr));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
     if (PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(names, i),
-                       anatomy.parts[kWrapperNumbers + static_cast<size_t>(i)].get()) < 0)
+                       layout.parts[kWrapperNumbers + static_cast<size_t>(i)].get()) < 0)
       throw PythonError{};
   return made;
 }

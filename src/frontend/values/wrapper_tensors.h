@@ -4,15 +4,15 @@
 // its sizes are symbolic, like the sizes of other tensors (bridge::Guest).
 #pragma once
 
-#include "frontend/values/anatomy.h"
+#include "frontend/values/object_layout_parts.h"
 
 namespace cresset::frontend {
 
 bool is_wrapper(PyObject* object);
 
 // Anatomy::Kind::Wrapper.
-Anatomy anatomy_of_wrapper(PyObject* wrapper);
-PyRef make_wrapper(const Anatomy& anatomy);
+ObjectLayout layout_of_wrapper(PyObject* wrapper);
+PyRef make_wrapper(const ObjectLayout& layout);
 constexpr size_t kWrapperNumbers = 3;  // the first parts: sizes, strides, storage offset
 
 // During capture: sets the sizes and strides of the wrapper until the capture closes, as tuples of plain and symbolic

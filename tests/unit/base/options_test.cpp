@@ -30,27 +30,27 @@ class Options : public ::testing::Test {
 
 TEST_F(Options, WrongValuesAreListedTogetherAndReadAsTheDefault) {
   set("CRESSET_VECTOR_BITS", "300");
-  set("CRESSET_ENTRY_LIMIT", "x");
+  set("CRESSET_CACHE_ENTRY_LIMIT", "x");
   set("CRESSET_VERIFY", "yes");
   set("CRESSET_LOG", "graph,grahp");
   EXPECT_THAT(wrong_options(), ElementsAre(HasSubstr("CRESSET_LOG='graph,grahp': expected some of graph, kernels"),
                                            "CRESSET_VERIFY='yes': expected 1, true, on, 0, false, off",
                                            "CRESSET_VECTOR_BITS='300': expected 0, 128, 256, 512",
-                                           "CRESSET_ENTRY_LIMIT='x': expected a whole number of at least 1"));
+                                           "CRESSET_CACHE_ENTRY_LIMIT='x': expected a whole number of at least 1"));
   EXPECT_EQ(option_int(Option::VECTOR_BITS), 0);
-  EXPECT_EQ(option_int(Option::ENTRY_LIMIT), 64);
+  EXPECT_EQ(option_int(Option::CACHE_ENTRY_LIMIT), 64);
   EXPECT_FALSE(option_flag(Option::VERIFY));
   EXPECT_EQ(option(Option::LOG), "");
 }
 
 TEST_F(Options, NumbersAreReadWhole) {
   for (const char* wrong : {"0", "-1", "64x", " 64", "1e3", "99999999999999999999"}) {
-    set("CRESSET_ENTRY_LIMIT", wrong);
+    set("CRESSET_CACHE_ENTRY_LIMIT", wrong);
     EXPECT_EQ(wrong_options().size(), 1u) << wrong;
   }
-  set("CRESSET_ENTRY_LIMIT", "3");
+  set("CRESSET_CACHE_ENTRY_LIMIT", "3");
   EXPECT_THAT(wrong_options(), IsEmpty());
-  EXPECT_EQ(option_int(Option::ENTRY_LIMIT), 3);
+  EXPECT_EQ(option_int(Option::CACHE_ENTRY_LIMIT), 3);
 }
 
 TEST_F(Options, RightAndEmptyValuesPass) {
@@ -58,7 +58,7 @@ TEST_F(Options, RightAndEmptyValuesPass) {
                                     {"CRESSET_VERIFY", "on"},
                                     {"CRESSET_VALIDATE", ""},
                                     {"CRESSET_VECTOR_BITS", "256"},
-                                    {"CRESSET_NO_RACE", "false"}})
+                                    {"CRESSET_NO_AUTOTUNE", "false"}})
     set(name, value);
   EXPECT_THAT(wrong_options(), IsEmpty());
   EXPECT_TRUE(option_flag(Option::VERIFY));

@@ -160,7 +160,7 @@ inline bool guards_hold(sym::ShapeEnv& env, const Symbols& symbols) {
     if (s == nullptr) return std::nullopt;
     return symbols.at(s->source);
   };
-  for (const sym::GuardFact& guard : env.guards())
+  for (const sym::SizeGuard& guard : env.guards())
     if (sym::eval(env.pool(), guard.condition, value_of).value_or(0) == 0) return false;
   return true;
 }

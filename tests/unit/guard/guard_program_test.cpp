@@ -63,7 +63,7 @@ TEST_F(GuardProgramTest, NoGuardsAlwaysPass) {
 TEST_F(GuardProgramTest, ReadsBackEveryKindOfCondition) {
   sym::ExprPool& pool = env_.pool();
   const ExprId s0 = sizes_[0], s1 = sizes_[1];
-  const sym::GuardFact facts[] = {
+  const sym::SizeGuard facts[] = {
       {pool.le(pool.mul(s0, s1), pool.constant(100)), {}},
       {pool.logical_or(pool.eq(s0, pool.constant(1)), pool.lt(s0, s1)), {}},
       {pool.ne(pool.floor_div(pool.add(s0, pool.constant(3)), s1), pool.constant(2)), {}},

@@ -43,7 +43,7 @@ TEST(OpRegistry, EveryRowIsWhole) {
   }
 }
 
-// The full comparison with torch's schemas is tests/python/check_schemas.py.
+// The full comparison with torch's schemas is tests/python/harness/check_schemas.py.
 TEST(OpRegistry, SchemasReadAsSchemas) {
   for (const OpDef* def : all()) {
     SCOPED_TRACE(std::string(def->schema));

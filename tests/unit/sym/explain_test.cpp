@@ -17,7 +17,7 @@ class ExplainTest : public EnvTest {
  protected:
   std::vector<std::string> causes_of(std::string_view text) {
     std::vector<std::string> out;
-    for (const GuardFact& guard : causes(env_, (*this)(text))) out.push_back(print(guard.condition));
+    for (const SizeGuard& guard : causes(env_, (*this)(text))) out.push_back(print(guard.condition));
     return out;
   }
 };
@@ -46,7 +46,7 @@ TEST_F(ExplainTest, AViolationNamesOperatorsLinesAndTheMark) {
   ask("y == 8", "aten::view", "model.py:14 in forward");
   EXPECT_EQ(explain_violations(env_),
             "cresset: dimensions marked dynamic would have to be static:"
-            "\n  x.size(0) would be pinned to 8 by"
+            "\n  x.size(0) would be specialized to 8 by"
             "\n    x.size(0) == y.size(1), asked by aten::mm at model.py:12 in forward"
             "\n    y.size(1) == 8, asked by aten::view at model.py:14 in forward"
             "\n  the weakest mark that would be accepted: cresset.mark_static(x, 0), which serves size 8 only"
@@ -77,7 +77,7 @@ TEST_F(ExplainTest, DroppedSuggestionsAreToldWithTheirCauses) {
   EXPECT_TRUE(env_.violations().empty());
   EXPECT_THAT(
       dropped_suggestions(env_),
-      ElementsAre("the suggestion that x.size(0) varies is dropped: it is pinned to 8; x.size(0) == 8, asked by "
+      ElementsAre("the suggestion that x.size(0) varies is dropped: it is specialized to 8; x.size(0) == 8, asked by "
                   "aten::view at model.py:3"));
 }
 
@@ -86,7 +86,7 @@ TEST_F(ExplainTest, AFailedGuardShowsValuesAndWhatItWasMadeOf) {
   declare("y", env_.new_backed("y.size(1)", 8));
   ask("x == y", "aten::mm", "model.py:12");
   ask("y == 8", "aten::view", "model.py:14");
-  const GuardFact checked{(*this)("x == 8"), {"aten::mm", "model.py:12"}};
+  const SizeGuard checked{(*this)("x == 8"), {"aten::mm", "model.py:12"}};
   EXPECT_EQ(explain_failure(env_, checked, {{env_.pool().var_of(x), 9}}),
             "expected x.size(0) == 8, asked by aten::mm at model.py:12, got x.size(0) = 9; because of "
             "x.size(0) == y.size(1), asked by aten::mm at model.py:12 and y.size(1) == 8, asked by aten::view at "

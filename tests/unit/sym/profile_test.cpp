@@ -20,17 +20,17 @@ TEST(Profile, ASizeVariesFromItsSecondValueOn) {
 TEST(Profile, WhatWasPinnedIsNotTriedAgain) {
   Profile p;
   p.observe("n", 1), p.observe("n", 2);
-  p.note_pinned("n");
+  p.note_specialized("n");
   EXPECT_FALSE(p.wants_symbol("n"));
   p.observe("n", 3), p.observe("n", 4);
-  EXPECT_TRUE(p.wants_symbol("n")) << "too many sizes for a variant each";
+  EXPECT_TRUE(p.wants_symbol("n")) << "too many sizes for a cache entry each";
 }
 
 TEST(Profile, TextRoundTrip) {
   Profile p;
   for (const int64_t n : {1, 2, 3, 4, 5, 6}) p.observe("args[0].size(0)", n);
   p.observe("kwargs['mask'][0]", -1);
-  p.note_pinned("args[0].size(0)");
+  p.note_specialized("args[0].size(0)");
   EXPECT_EQ(Profile::from_text(p.to_text()), p);
   EXPECT_EQ(p.records().at("args[0].size(0)").sizes, (std::vector<int64_t>{3, 4, 5, 6}));
 }

@@ -68,7 +68,7 @@ class EnvTest : public ::testing::Test {
   }
   std::vector<std::string> minimized() {
     std::vector<std::string> out;
-    for (const GuardFact& guard : env_.minimized_guards()) out.push_back(print(guard.condition));
+    for (const SizeGuard& guard : env_.minimized_guards()) out.push_back(print(guard.condition));
     return out;
   }
 

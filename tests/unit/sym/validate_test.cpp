@@ -60,7 +60,7 @@ TEST_F(ValidateTest, APlantedWrongRuleIsFoundAndNamedFirst) {
 TEST_F(ValidateTest, GuardsThatWereDroppedAreMissed) {
   size("s", 9), size("t", 4);
   ask("s >= 3"), ask("t == 4");
-  const std::vector<GuardFact> all = env_.minimized_guards();
+  const std::vector<SizeGuard> all = env_.minimized_guards();
   ASSERT_EQ(all.size(), 2u);
   const ValidationReport r = validate(env_, std::span(all).first(1));
   EXPECT_EQ(r.refuted, 1) << r.text();

@@ -31,7 +31,7 @@ struct Matrix {
 // Each round interleaves the rows of the upper and the lower half. After as many rounds as a row number has bits, lane
 // i of row j is in lane j of row i.
 template <class Lanes, class T>
-[[gnu::always_inline]] inline void turn_tile(const T* from, int64_t from_line, T* to, int64_t to_line) {
+[[gnu::always_inline]] inline void convert_tile(const T* from, int64_t from_line, T* to, int64_t to_line) {
   Lanes lines[kTile], dealt[kTile];
   for (int i = 0; i < kTile; ++i) std::memcpy(&lines[i], from + i * from_line, sizeof(Lanes));
   for (int round = 0; round < 4; ++round) {
@@ -46,37 +46,37 @@ template <class Lanes, class T>
 }
 
 template <class T>
-[[gnu::always_inline]] inline void turn_elements(const Matrix<T>& m, int64_t row, int64_t rows, int64_t column) {
+[[gnu::always_inline]] inline void convert_elements(const Matrix<T>& m, int64_t row, int64_t rows, int64_t column) {
   for (int64_t c = column; c < m.columns; ++c)
     for (int64_t r = row; r < row + rows; ++r) m.to[c * m.rows + r] = m.from[r * m.columns + c];
 }
 
 template <class Lanes, class T>
-[[gnu::always_inline]] inline void turn_strip(const Matrix<T>& m, int64_t begin, int64_t end) {
+[[gnu::always_inline]] inline void convert_strip(const Matrix<T>& m, int64_t begin, int64_t end) {
   const int64_t whole_columns = m.columns / kTile * kTile, whole_rows = begin + (end - begin) / kTile * kTile;
   for (int64_t c = 0; c < whole_columns; c += kTile)
     for (int64_t r = begin; r < whole_rows; r += kTile)
-      turn_tile<Lanes>(m.from + r * m.columns + c, m.columns, m.to + c * m.rows + r, m.rows);
-  turn_elements(m, begin, whole_rows - begin, whole_columns);
-  turn_elements(m, whole_rows, end - whole_rows, 0);
+      convert_tile<Lanes>(m.from + r * m.columns + c, m.columns, m.to + c * m.rows + r, m.rows);
+  convert_elements(m, begin, whole_rows - begin, whole_columns);
+  convert_elements(m, whole_rows, end - whole_rows, 0);
 }
 
-CRESSET_MULTIVERSION void turn_rows(const Matrix<uint32_t>& m, int64_t begin, int64_t end) {
-  turn_strip<Lanes32>(m, begin, end);
+CRESSET_MULTIVERSION void convert_rows(const Matrix<uint32_t>& m, int64_t begin, int64_t end) {
+  convert_strip<Lanes32>(m, begin, end);
 }
-CRESSET_MULTIVERSION void turn_rows(const Matrix<uint16_t>& m, int64_t begin, int64_t end) {
-  turn_strip<Lanes16>(m, begin, end);
+CRESSET_MULTIVERSION void convert_rows(const Matrix<uint16_t>& m, int64_t begin, int64_t end) {
+  convert_strip<Lanes16>(m, begin, end);
 }
 
 template <class T>
-void turn_batch(const void* from, void* to, int64_t batch, int64_t rows, int64_t columns) {
+void convert_batch(const void* from, void* to, int64_t batch, int64_t rows, int64_t columns) {
   const int64_t strips = (rows + kStrip - 1) / kStrip;
   const int64_t grain = std::max<int64_t>(1, kWorthThreads / std::max<int64_t>(1, std::min(rows, kStrip) * columns));
   run_on_ranges(batch * strips, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t offset = i / strips * rows * columns, row = i % strips * kStrip;
       const Matrix<T> m{static_cast<const T*>(from) + offset, static_cast<T*>(to) + offset, rows, columns};
-      turn_rows(m, row, std::min(row + kStrip, rows));
+      convert_rows(m, row, std::min(row + kStrip, rows));
     }
   });
 }
@@ -87,7 +87,7 @@ at::MemoryFormat channels_last_of(const at::Tensor& image) {
   return image.dim() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
 }
 
-bool turn_channels(const at::Tensor& from, const at::Tensor& to) {
+bool convert_layout(const at::Tensor& from, const at::Tensor& to) {
   if ((from.dim() != 4 && from.dim() != 5) || from.sizes() != to.sizes() || from.dtype() != to.dtype()) return false;
   if (from.is_conj() != to.is_conj() || from.is_neg() != to.is_neg()) return false;
   const at::MemoryFormat last = channels_last_of(from);
@@ -98,9 +98,9 @@ bool turn_channels(const at::Tensor& from, const at::Tensor& to) {
   if (!away) std::swap(rows, columns);
   if (from.numel() == 0) return true;
   if (from.element_size() == sizeof(uint32_t))
-    turn_batch<uint32_t>(from.const_data_ptr(), to.mutable_data_ptr(), batch, rows, columns);
+    convert_batch<uint32_t>(from.const_data_ptr(), to.mutable_data_ptr(), batch, rows, columns);
   else if (from.element_size() == sizeof(uint16_t))
-    turn_batch<uint16_t>(from.const_data_ptr(), to.mutable_data_ptr(), batch, rows, columns);
+    convert_batch<uint16_t>(from.const_data_ptr(), to.mutable_data_ptr(), batch, rows, columns);
   else
     return false;
   return true;
@@ -108,7 +108,7 @@ bool turn_channels(const at::Tensor& from, const at::Tensor& to) {
 
 at::Tensor turned(const at::Tensor& image, at::MemoryFormat order) {
   at::Tensor out = at::empty(image.sizes(), image.options().memory_format(order));
-  if (!turn_channels(image, out)) out.copy_(image);
+  if (!convert_layout(image, out)) out.copy_(image);
   return out;
 }
 

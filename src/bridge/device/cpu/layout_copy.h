@@ -8,7 +8,7 @@ namespace cresset::bridge {
 
 // Copies `from` into `to` (same sizes and dtype) if one is contiguous and the other is channels last. Returns false,
 // without copying, for any other pair.
-bool turn_channels(const at::Tensor& from, const at::Tensor& to);
+bool convert_layout(const at::Tensor& from, const at::Tensor& to);
 
 // The image in the given memory format, in memory of its own.
 at::Tensor turned(const at::Tensor& image, at::MemoryFormat order);

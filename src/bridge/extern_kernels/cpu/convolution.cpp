@@ -22,9 +22,9 @@ using runtime::ExternCall;
 using runtime::SizeRef;
 using runtime::TensorId;
 
-// OneDnnTurned converts the image to the other memory format (NCHW or NHWC). The faster format depends on shapes and
+// OneDnnConverted converts the image to the other memory format (NCHW or NHWC). The faster format depends on shapes and
 // machine, and the conversion costs little beside most convolutions.
-enum class ConvolutionWay : uint8_t { Aten, OneDnn, LinearOneDnn, LinearAten, OneDnnTurned };
+enum class ConvolutionWay : uint8_t { Aten, OneDnn, LinearOneDnn, LinearAten, OneDnnConverted };
 
 using ConvolutionPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                                         at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view,
@@ -86,14 +86,15 @@ char channels_letter(const BoundSlot& slot) {
   return 'c';
 }
 
-class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> {
+class ConvolutionCall final : public AutotunedCall<ConvolutionCall, ConvolutionWay> {
  public:
   ConvolutionCall(const ExternCall& call, ConvolutionArgs args, const BoundContext& context)
       : args_(std::move(args)), result_(call.results[0]), op_(graph::op_name(call.op)) {
     const BoundSlot& weight = context.slot(args_.weight);
     const double taps = static_cast<double>(weight.numel) / static_cast<double>(std::max<int64_t>(weight.sizes[0], 1));
     const std::vector<ConvolutionWay> candidates = ways(context);
-    enter_race(key(context, candidates.size()), candidates, static_cast<double>(context.slot(result_).numel) * taps);
+    enter_autotuning(key(context, candidates.size()), candidates,
+                     static_cast<double>(context.slot(result_).numel) * taps);
   }
 
   static std::string_view name_of(ConvolutionWay way) {
@@ -106,14 +107,14 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
         return "linear_onednn";
       case ConvolutionWay::LinearAten:
         return "linear_aten";
-      case ConvolutionWay::OneDnnTurned:
+      case ConvolutionWay::OneDnnConverted:
         return "onednn_turned";
     }
     return "";
   }
 
   void run_way(ConvolutionWay way, BoundContext& context) {
-    if (context.has_planned_memory(result_) && (way == ConvolutionWay::OneDnnTurned || leaves_turned(context)))
+    if (context.has_planned_memory(result_) && (way == ConvolutionWay::OneDnnConverted || leaves_converted(context)))
       return run_apart(way, context);
     const at::Tensor& input = context.tensor(args_.input);
     const at::Tensor weight = weight_for(way, context);
@@ -167,14 +168,14 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     {
       const at::Tensor made =
           compute(way, context.tensor(args_.input), weight_for(way, context), bias_for(way, context));
-      if (!turn_channels(made, out)) out.copy_(made);
+      if (!convert_layout(made, out)) out.copy_(made);
     }
     has_no_room(context, placed);
     check_places(placed, op_);
   }
 
   // Whether a library, which keeps the image's format, would produce the wrong format for this result.
-  bool leaves_turned(const BoundContext& context) const {
+  bool leaves_converted(const BoundContext& context) const {
     const char input = channels_letter(context.slot(args_.input)), result = channels_letter(context.slot(result_));
     return (input == 'c' && result == 'n') || (input == 'n' && result == 'c');
   }
@@ -189,7 +190,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
       case ConvolutionWay::LinearOneDnn:
       case ConvolutionWay::LinearAten:
         return run_linear(way, input, weight, bias);
-      case ConvolutionWay::OneDnnTurned: {
+      case ConvolutionWay::OneDnnConverted: {
         const at::MemoryFormat last = channels_last_of(input);
         return run_onednn(turned(input, input.is_contiguous() ? last : at::MemoryFormat::Contiguous), weight, bias);
       }
@@ -215,8 +216,8 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     };
     if (way == ConvolutionWay::LinearOneDnn) {
       const at::Tensor matrix = matrix_of(weight);
-      return parts_.run(context, args_.input, pixels_of(input), pixels_of(out), RowParts::Result::Allocated,
-                        RowParts::kMatrixRows, op_, [&](const at::Tensor& rows, const at::Tensor& part) {
+      return parts_.run(context, args_.input, pixels_of(input), pixels_of(out), SplitMatmul::Result::Allocated,
+                        SplitMatmul::kMatrixRows, op_, [&](const at::Tensor& rows, const at::Tensor& part) {
                           keep(onednn_linear(rows, matrix, bias, args_.post), part);
                         });
     }
@@ -224,7 +225,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     if (!dense(channels_letter(context.slot(args_.input))) || !dense(channels_letter(context.slot(result_))))
       return false;
     return parts_.run(
-        context, args_.input, input, out, RowParts::Result::Allocated, /*unit=*/1, op_,
+        context, args_.input, input, out, SplitMatmul::Result::Allocated, /*unit=*/1, op_,
         [&](const at::Tensor& images, const at::Tensor& part) { keep(run_onednn(images, weight, bias), part); });
   }
 
@@ -268,7 +269,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     if (!args_.transposed && known_dtype && batched && context.slot(result_).numel > 0 && input.numel > 0 &&
         convolution_pointwise() != nullptr)
       ways.push_back(ConvolutionWay::OneDnn);
-    if (ways.size() > 1 && is_worth_turning(context)) ways.push_back(ConvolutionWay::OneDnnTurned);
+    if (ways.size() > 1 && is_worth_converting(context)) ways.push_back(ConvolutionWay::OneDnnConverted);
     if (ways.size() > 1 && is_linear(context)) {
       if (has_onednn_linear()) ways.push_back(ConvolutionWay::LinearOneDnn);
       ways.push_back(ConvolutionWay::LinearAten);
@@ -278,7 +279,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
 
   // Whether the conversion may pay off. It needs several channels and pixels, else it moves nothing. For channels last
   // it is tried only if images are small beside the weight: then it costs almost no time and memory.
-  bool is_worth_turning(const BoundContext& context) const {
+  bool is_worth_converting(const BoundContext& context) const {
     const BoundSlot &input = context.slot(args_.input), &result = context.slot(result_);
     const char order = channels_letter(input);
     const int64_t channels = input.sizes[1];
@@ -315,7 +316,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
   const ConvolutionArgs args_;
   const TensorId result_;
   const std::string_view op_;
-  RowParts parts_;
+  SplitMatmul parts_;
   PackedWeight packed_filters_, packed_matrix_;
 };
 

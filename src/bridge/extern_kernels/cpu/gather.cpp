@@ -17,27 +17,28 @@ using TensorIdList = std::vector<std::optional<TensorId>>;
 constexpr int64_t kBytesOfTask = 64 * 1024;  // bytes worth a thread
 
 template <size_t kBytes>
-bool copy_fixed(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
+bool copy_fixed(const IndexedRows& indexed, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
   if (element == int64_t{kBytes})  // single elements
-    return picked.walk(begin, end, [=](int64_t source, int64_t place) {
+    return indexed.walk(begin, end, [=](int64_t source, int64_t place) {
       std::memcpy(to + place * int64_t{kBytes}, from + source * int64_t{kBytes}, kBytes);
     });
-  return picked.walk(begin, end, [=](int64_t source, int64_t place) {
+  return indexed.walk(begin, end, [=](int64_t source, int64_t place) {
     std::memcpy(to + place * element, from + source * element, kBytes);
   });
 }
 
 // For rows of a few words, where a call of memcpy would cost more than the copy.
-bool copy_words(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
-  const int64_t bytes = picked.row() * element;
-  return picked.walk(begin, end, [=](int64_t source, int64_t place) {
+bool copy_words(const IndexedRows& indexed, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
+  const int64_t bytes = indexed.row() * element;
+  return indexed.walk(begin, end, [=](int64_t source, int64_t place) {
     for (int64_t b = 0; b < bytes; b += 4) std::memcpy(to + place * element + b, from + source * element + b, 4);
   });
 }
 
-bool copy_stretches(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
-  const auto bytes = static_cast<size_t>(picked.row() * element);
-  return picked.walk(begin, end, [=](int64_t source, int64_t place) {
+bool copy_stretches(const IndexedRows& indexed, int64_t begin, int64_t end, const char* from, char* to,
+                    int64_t element) {
+  const auto bytes = static_cast<size_t>(indexed.row() * element);
+  return indexed.walk(begin, end, [=](int64_t source, int64_t place) {
     std::memcpy(to + place * element, from + source * element, bytes);
   });
 }
@@ -64,14 +65,14 @@ auto copy_of(int64_t bytes) {
 }
 
 // Returns false when an index is out of range.
-bool copy_rows(const PickedRows& picked, const at::Tensor& self, const at::Tensor& out) {
-  const int64_t element = self.element_size(), bytes = picked.row() * element;
+bool copy_rows(const IndexedRows& indexed, const at::Tensor& self, const at::Tensor& out) {
+  const int64_t element = self.element_size(), bytes = indexed.row() * element;
   const auto* from = static_cast<const char*>(self.const_data_ptr());
   auto* to = static_cast<char*>(out.mutable_data_ptr());
   const auto copy = copy_of(bytes);
   std::atomic<bool> inside = true;
-  run_on_ranges(picked.rows(), std::max<int64_t>(1, kBytesOfTask / bytes), [&](int64_t begin, int64_t end) {
-    if (!copy(picked, begin, end, from, to, element)) inside.store(false);
+  run_on_ranges(indexed.rows(), std::max<int64_t>(1, kBytesOfTask / bytes), [&](int64_t begin, int64_t end) {
+    if (!copy(indexed, begin, end, from, to, element)) inside.store(false);
   });
   return inside;
 }
@@ -107,7 +108,7 @@ class GatherCall final : public PickCall {
     for (int64_t d = 0; d < self.dim(); ++d)
       if (d != dim_ && index.size(d) > self.size(d)) return false;
     const at::Tensor& out = context.planned(result_);
-    return index.scalar_type() == at::kLong && copy_rows(PickedRows::by_gathering(self, dim_, index, out), self, out);
+    return index.scalar_type() == at::kLong && copy_rows(IndexedRows::by_gathering(self, dim_, index, out), self, out);
   }
 
   const TensorId index_;
@@ -129,7 +130,7 @@ class IndexCall final : public PickCall {
       if (!is_index(indices.back())) return false;
     }
     const at::Tensor& out = context.planned(result_);
-    return copy_rows(PickedRows::by_indices(self, first_, std::move(indices), out, wraps_), self, out);
+    return copy_rows(IndexedRows::by_indices(self, first_, std::move(indices), out, wraps_), self, out);
   }
 
   const int64_t first_;

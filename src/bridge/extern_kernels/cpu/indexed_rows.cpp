@@ -7,13 +7,13 @@
 
 namespace cresset::bridge {
 
-void PickedRows::add_index(const at::Tensor& index, int64_t extent, int64_t step) {
+void IndexedRows::add_index(const at::Tensor& index, int64_t extent, int64_t step) {
   indices_.push_back(index.to(at::kLong));
   choices_.push_back({indices_.back().const_data_ptr<int64_t>(), extent, step});
 }
 
 // Whether `outer` continues `inner` without a gap, so that both form a single longer dimension.
-bool PickedRows::fold(const Dim& outer, Dim& inner) const {
+bool IndexedRows::fold(const Dim& outer, Dim& inner) const {
   const auto continues = [&](int64_t a, int64_t b) { return a == b * inner.size; };
   bool same = continues(outer.self, inner.self) && continues(outer.other, inner.other);
   for (size_t k = 0; k < choices_.size(); ++k) same = same && continues(outer.indices[k], inner.indices[k]);
@@ -21,7 +21,7 @@ bool PickedRows::fold(const Dim& outer, Dim& inner) const {
   return same;
 }
 
-void PickedRows::add_dim(Dim dim) {
+void IndexedRows::add_dim(Dim dim) {
   rows_ *= dim.size;
   if (dim.size == 1) return;
   if (!dims_.empty() && fold(dims_.back(), dim)) dims_.pop_back();
@@ -29,7 +29,7 @@ void PickedRows::add_dim(Dim dim) {
 }
 
 // The last dimension becomes the row where no index moves along it and both tensors are dense.
-void PickedRows::find_rows() {
+void IndexedRows::find_rows() {
   if (!dims_.empty()) {
     const Dim& last = dims_.back();
     bool dense = last.self == 1 && last.other == 1;
@@ -54,28 +54,28 @@ constexpr int64_t kWorthSearching = 8;
 }  // namespace
 
 // Along a dimension where no index moves, positions are distinct elements of self.
-int64_t PickedRows::parts_of_dim(size_t d) const {
+int64_t IndexedRows::parts_of_dim(size_t d) const {
   return std::min(dims_[d].size, dims_[d].size * dims_[d].self / kLeastStretch);
 }
-int64_t PickedRows::parts_of_row() const { return row_ / kLeastStretch; }
+int64_t IndexedRows::parts_of_row() const { return row_ / kLeastStretch; }
 // Divides the positions of the indexed dimension: each part handles the rows with its own positions.
-int64_t PickedRows::parts_of_places() const {
+int64_t IndexedRows::parts_of_places() const {
   return choices_.size() == 1 && row_ >= kWorthSearching ? choices_[0].extent : 1;
 }
 
-size_t PickedRows::widest_apart() const {
+size_t IndexedRows::widest_apart() const {
   size_t best = 0;
   for (size_t d = 1; d < dims_.size(); ++d)
     if (parts_of_dim(d) > parts_of_dim(best)) best = d;
   return best;
 }
 
-int64_t PickedRows::most_parts() const {
+int64_t IndexedRows::most_parts() const {
   return std::max({int64_t{1}, parts_of_dim(widest_apart()), parts_of_row(), parts_of_places()});
 }
 
-PickedRows PickedRows::part(int64_t which, int64_t parts) const {
-  PickedRows out = *this;
+IndexedRows IndexedRows::part(int64_t which, int64_t parts) const {
+  IndexedRows out = *this;
   const auto share = [&](int64_t whole) { return std::pair(whole * which / parts, whole * (which + 1) / parts); };
   if (parts <= 1) return out;
   if (const size_t d = widest_apart(); parts_of_dim(d) >= parts) {
@@ -99,7 +99,7 @@ PickedRows PickedRows::part(int64_t which, int64_t parts) const {
 }
 
 // The line which contains a row.
-PickedRows::Line PickedRows::line_of(int64_t row) const {
+IndexedRows::Line IndexedRows::line_of(int64_t row) const {
   Line line{std::vector<int64_t>(dims_.size() - 1), self_start_, other_start_, {}};
   for (size_t k = 0; k < choices_.size(); ++k) line.places[k] = choices_[k].places;
   int64_t rest = row / dims_.back().size;
@@ -110,9 +110,9 @@ PickedRows::Line PickedRows::line_of(int64_t row) const {
   return line;
 }
 
-PickedRows PickedRows::by_indices(const at::Tensor& self, int64_t first, std::vector<at::Tensor> indices,
-                                  const at::Tensor& other, bool wraps) {
-  PickedRows out;
+IndexedRows IndexedRows::by_indices(const at::Tensor& self, int64_t first, std::vector<at::Tensor> indices,
+                                    const at::Tensor& other, bool wraps) {
+  IndexedRows out;
   out.wraps_ = wraps;
   const auto chosen = static_cast<int64_t>(indices.size());
   const int64_t own = other.dim() - (self.dim() - chosen);  // dimensions of the indices
@@ -132,9 +132,9 @@ PickedRows PickedRows::by_indices(const at::Tensor& self, int64_t first, std::ve
   return out;
 }
 
-PickedRows PickedRows::by_gathering(const at::Tensor& self, int64_t dim, const at::Tensor& index,
-                                    const at::Tensor& other) {
-  PickedRows out;
+IndexedRows IndexedRows::by_gathering(const at::Tensor& self, int64_t dim, const at::Tensor& index,
+                                      const at::Tensor& other) {
+  IndexedRows out;
   out.add_index(index, self.size(dim), self.stride(dim));
   const at::Tensor& places = out.indices_[0];
   for (int64_t d = 0; d < index.dim(); ++d) {
@@ -153,7 +153,7 @@ std::optional<NamedRun> neighbours_of(const std::vector<std::optional<runtime::T
   for (; i < list.size() && list[i]; ++i) out.indices.push_back(*list[i]);
   for (; i < list.size(); ++i)
     if (list[i]) return std::nullopt;
-  if (out.indices.empty() || out.indices.size() > PickedRows::kMostIndices) return std::nullopt;
+  if (out.indices.empty() || out.indices.size() > IndexedRows::kMostIndices) return std::nullopt;
   return out;
 }
 

@@ -16,16 +16,17 @@
 
 namespace cresset::bridge {
 
-class PickedRows {
+class IndexedRows {
  public:
   static constexpr size_t kMostIndices = 4;
 
   // Rows of `self` selected by `indices` along dimensions first, first + 1, ... `other` has the shape of self[indices],
   // in which the indices' own dimensions replace the indexed ones. Negative indices count from the end where `wraps`.
-  static PickedRows by_indices(const at::Tensor& self, int64_t first, std::vector<at::Tensor> indices,
-                               const at::Tensor& other, bool wraps);
+  static IndexedRows by_indices(const at::Tensor& self, int64_t first, std::vector<at::Tensor> indices,
+                                const at::Tensor& other, bool wraps);
   // As gather and scatter: `index` has the shape of `other` and gives the position in dimension `dim`.
-  static PickedRows by_gathering(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& other);
+  static IndexedRows by_gathering(const at::Tensor& self, int64_t dim, const at::Tensor& index,
+                                  const at::Tensor& other);
 
   int64_t rows() const { return rows_; }
   int64_t row() const { return row_; }  // elements of a row, contiguous in both tensors
@@ -33,7 +34,7 @@ class PickedRows {
   // Divides the walk so that no two parts touch the same elements of `self`, whatever the indices, and rarely the same
   // cache line. Elements of self must not overlap. Returns part `which` of `parts`; `parts` is at most most_parts().
   int64_t most_parts() const;
-  PickedRows part(int64_t which, int64_t parts) const;
+  IndexedRows part(int64_t which, int64_t parts) const;
 
   // Walks rows [begin, end) in row-major order: body(self, other), with both offsets in elements. Returns false before
   // the row of an index which is out of range.
@@ -93,14 +94,14 @@ class PickedRows {
   int64_t self_start_ = 0, other_start_ = 0;
 };
 
-inline void PickedRows::step(Line& line, size_t dim, int64_t times) const {
+inline void IndexedRows::step(Line& line, size_t dim, int64_t times) const {
   line.self += times * dims_[dim].self;
   line.other += times * dims_[dim].other;
   for (size_t k = 0; k < choices_.size(); ++k) line.places[k] += times * dims_[dim].indices[k];
 }
 
 // Moves to the next line; from the last line to the first.
-inline void PickedRows::go_on(Line& line) const {
+inline void IndexedRows::go_on(Line& line) const {
   for (size_t d = dims_.size() - 1; d-- > 0;) {
     if (++line.at[d] < dims_[d].size) return step(line, d, 1);
     line.at[d] = 0;
@@ -108,7 +109,7 @@ inline void PickedRows::go_on(Line& line) const {
   }
 }
 
-inline std::optional<PickedRows::Moving> PickedRows::moving_along(const Line& line) const {
+inline std::optional<IndexedRows::Moving> IndexedRows::moving_along(const Line& line) const {
   Moving out{.self = line.self};
   for (size_t k = 0; k < choices_.size(); ++k) {
     if (dims_.back().indices[k] != 0) {
@@ -124,13 +125,13 @@ inline std::optional<PickedRows::Moving> PickedRows::moving_along(const Line& li
 }
 
 // Whether this choice alone moves in self, by single elements, and everything else is dense.
-inline bool PickedRows::is_unit(size_t choice) const {
+inline bool IndexedRows::is_unit(size_t choice) const {
   const Dim& dim = dims_.back();
   return dim.indices[choice] == 1 && choices_[choice].step == 1 && dim.self == 0 && dim.other == 1;
 }
 
 template <class Body>
-bool PickedRows::walk_several(const Line& line, int64_t begin, int64_t end, Body body) const {
+bool IndexedRows::walk_several(const Line& line, int64_t begin, int64_t end, Body body) const {
   const std::optional<Moving> moving = moving_along(line);
   if (!moving) return false;
   if (moving->count != 1) return walk_line(line, *moving, begin, end, body);
@@ -139,7 +140,7 @@ bool PickedRows::walk_several(const Line& line, int64_t begin, int64_t end, Body
 }
 
 template <class Body>
-bool PickedRows::walk_line(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const {
+bool IndexedRows::walk_line(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const {
   struct Local {  // local copies: the body writes memory, so members would be read again for each row
     const int64_t* places;
     int64_t stride, extent, step;
@@ -169,7 +170,7 @@ bool PickedRows::walk_line(const Line& line, const Moving& moving, int64_t begin
 // Walks with a single moving index. kUnit: is_unit, so the loop has no products. kAll: all positions belong to this
 // part.
 template <bool kUnit, bool kAll, class Body>
-bool PickedRows::walk_places(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const {
+bool IndexedRows::walk_places(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const {
   const Dim& dim = dims_.back();
   const size_t k = moving.choices[0];
   const Choice& choice = choices_[k];
@@ -195,7 +196,7 @@ bool PickedRows::walk_places(const Line& line, const Moving& moving, int64_t beg
 }
 
 template <class Body>
-bool PickedRows::walk(int64_t begin, int64_t end, const Body& body) const {
+bool IndexedRows::walk(int64_t begin, int64_t end, const Body& body) const {
   if (begin >= end) return true;
   const Dim& dim = dims_.back();
   const bool single = choices_.size() == 1, all = choices_[0].own_end == INT64_MAX, unit = is_unit(0);

@@ -82,12 +82,12 @@ std::optional<LinearArgs> parse_linear(const ExternCall& call, const BoundContex
   return args;
 }
 
-class LinearCall final : public RacedCall<LinearCall, LinearWay> {
+class LinearCall final : public AutotunedCall<LinearCall, LinearWay> {
  public:
   LinearCall(const ExternCall& call, LinearArgs args, const BoundContext& context)
       : args_(std::move(args)), result_(call.results[0]), op_(graph::op_name(call.op)) {
     const double work = multiply_adds(context);
-    enter_race(key(context), ways(context, work), work);
+    enter_autotuning(key(context), ways(context, work), work);
   }
 
   static std::string_view name_of(LinearWay way) {
@@ -154,8 +154,8 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
            context.slot(result_).home != runtime::Home::View && context.slot(args_.a).sizes.size() == 2 &&
            layout_letter(context.slot(args_.a)) == 'n' && layout_letter(context.slot(result_)) == 'n' &&
            parts_.run(context, args_.a, context.tensor(args_.a), out,
-                      way == LinearWay::OneDnnLinear ? RowParts::Result::Allocated : RowParts::Result::Given,
-                      RowParts::kMatrixRows, op_,
+                      way == LinearWay::OneDnnLinear ? SplitMatmul::Result::Allocated : SplitMatmul::Result::Given,
+                      SplitMatmul::kMatrixRows, op_,
                       [&](const at::Tensor& rows, const at::Tensor& made) { compute(way, context, rows, made); });
   }
 
@@ -307,7 +307,7 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
   const LinearArgs args_;
   const TensorId result_;
   const std::string_view op_;
-  RowParts parts_;
+  SplitMatmul parts_;
   size_t copied_ = 0;  // bytes of batch operands which the library copied
   mutable PackedWeight packed_;
 };

@@ -47,22 +47,23 @@ class StepProduct {
                             (b_.stride(1) == 1 ? " n" : " t") + " threads " + std::to_string(at::get_num_threads());
     std::vector<std::string> ways{"aten"};
     if (at::native::mkldnn_matmul != nullptr) ways.emplace_back("onednn_matmul");
-    race_ = &LibraryRace::get().entry(key, ways);
+    autotuner_ = &Autotuner::get().entry(key, ways);
   }
 
   // `make_a` makes the same rows as a tensor, for libraries.
   template <class MakeA>
   void run(const Rows<const float>& a, const MakeA& make_a, at::Tensor& out) {
-    if (race_ == nullptr) {
+    if (autotuner_ == nullptr) {
       const SmallMatrix left{a.data, a.stride, 1}, right{b_.const_data_ptr<float>(), b_.stride(0), b_.stride(1)};
       const int64_t n = out.size(1);
       return small_product(out.size(0), n, b_.size(0), left, right, nullptr, out.mutable_data_ptr<float>(), n);
     }
     using Clock = std::chrono::steady_clock;
-    const RaceEntry::Pick pick = race_->pick();
+    const AutotuneEntry::Pick pick = autotuner_->pick();
     const auto begin = pick.timed ? Clock::now() : Clock::time_point();
     call(pick.candidate, make_a(), out);
-    if (pick.timed) race_->record(pick.candidate, std::chrono::duration<double>(Clock::now() - begin).count(), work_);
+    if (pick.timed)
+      autotuner_->record(pick.candidate, std::chrono::duration<double>(Clock::now() - begin).count(), work_);
   }
 
  private:
@@ -75,7 +76,7 @@ class StepProduct {
 
   at::Tensor b_;
   double work_;
-  RaceEntry* race_ = nullptr;
+  AutotuneEntry* autotuner_ = nullptr;
 };
 
 }  // namespace

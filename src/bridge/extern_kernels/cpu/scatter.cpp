@@ -20,65 +20,67 @@ using TensorIdList = std::vector<std::optional<TensorId>>;
 constexpr int64_t kShortRow = 8;  // elements: below, a call costs more than the work
 
 // Folds `next` into `there`. Returns false when an index is out of range.
-template <Fold fold, class T>
-bool fold_rows(const PickedRows& picked, T* there, const T* next) {
-  const int64_t row = picked.row();
-  const auto walk = [&](const auto& body) { return picked.walk(0, picked.rows(), body); };
+template <RowReduction fold, class T>
+bool reduce_rows(const IndexedRows& indexed, T* there, const T* next) {
+  const int64_t row = indexed.row();
+  const auto walk = [&](const auto& body) { return indexed.walk(0, indexed.rows(), body); };
   if (row == 1) return walk([=](int64_t at, int64_t from) { there[at] = folded<fold>(there[at], next[from]); });
-  if (row >= kShortRow) return walk([=](int64_t at, int64_t from) { fold_row<fold>(there + at, next + from, row); });
+  if (row >= kShortRow) return walk([=](int64_t at, int64_t from) { reduce_row<fold>(there + at, next + from, row); });
   return walk([=](int64_t at, int64_t from) {
     for (int64_t i = 0; i < row; ++i) there[at + i] = folded<fold>(there[at + i], next[from + i]);
   });
 }
 
 template <class T>
-bool fill_rows(const PickedRows& picked, T* there, T value) {
-  const int64_t row = picked.row();
-  return picked.walk(0, picked.rows(), [&](int64_t at, int64_t) { std::fill_n(there + at, row, value); });
+bool fill_rows(const IndexedRows& indexed, T* there, T value) {
+  const int64_t row = indexed.row();
+  return indexed.walk(0, indexed.rows(), [&](int64_t at, int64_t) { std::fill_n(there + at, row, value); });
 }
 
 template <class T>
-bool fold_part(Fold fold, bool afresh, const PickedRows& picked, T* there, const T* next) {
-  if (afresh && !fill_rows(picked, there, identity_of<T>(fold))) return false;
+bool fold_part(RowReduction fold, bool afresh, const IndexedRows& indexed, T* there, const T* next) {
+  if (afresh && !fill_rows(indexed, there, identity_of<T>(fold))) return false;
   switch (fold) {
-    case Fold::Copy:
-      return fold_rows<Fold::Copy>(picked, there, next);
-    case Fold::Add:
-      return fold_rows<Fold::Add>(picked, there, next);
-    case Fold::Multiply:
-      return fold_rows<Fold::Multiply>(picked, there, next);
-    case Fold::Greatest:
-      return fold_rows<Fold::Greatest>(picked, there, next);
-    case Fold::Least:
-      return fold_rows<Fold::Least>(picked, there, next);
+    case RowReduction::Copy:
+      return reduce_rows<RowReduction::Copy>(indexed, there, next);
+    case RowReduction::Add:
+      return reduce_rows<RowReduction::Add>(indexed, there, next);
+    case RowReduction::Multiply:
+      return reduce_rows<RowReduction::Multiply>(indexed, there, next);
+    case RowReduction::Greatest:
+      return reduce_rows<RowReduction::Greatest>(indexed, there, next);
+    case RowReduction::Least:
+      return reduce_rows<RowReduction::Least>(indexed, there, next);
   }
   return false;
 }
 
 template <class T>
-bool fold_all(Fold fold, bool afresh, const PickedRows& picked, const at::Tensor& out, const at::Tensor& source) {
+bool fold_all(RowReduction fold, bool afresh, const IndexedRows& indexed, const at::Tensor& out,
+              const at::Tensor& source) {
   auto* there = static_cast<T*>(out.mutable_data_ptr());
   const auto* next = static_cast<const T*>(source.const_data_ptr());
-  const int64_t tasks = picked.rows() * picked.row() / kElementsOfTask;
+  const int64_t tasks = indexed.rows() * indexed.row() / kElementsOfTask;
   const int64_t parts =
-      std::max<int64_t>(1, std::min({tasks, picked.most_parts(), static_cast<int64_t>(at::get_num_threads())}));
-  if (parts == 1) return fold_part(fold, afresh, picked, there, next);
+      std::max<int64_t>(1, std::min({tasks, indexed.most_parts(), static_cast<int64_t>(at::get_num_threads())}));
+  if (parts == 1) return fold_part(fold, afresh, indexed, there, next);
   std::atomic<bool> inside = true;
   run_on_ranges(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k)
-      if (!fold_part(fold, afresh, picked.part(k, parts), there, next)) inside.store(false);
+      if (!fold_part(fold, afresh, indexed.part(k, parts), there, next)) inside.store(false);
   });
   return inside;
 }
 
 // Half precision is left to ATen, which defines the rounding.
-bool fold_into(Fold fold, bool afresh, const PickedRows& picked, const at::Tensor& out, const at::Tensor& source) {
-  if (picked.rows() == 0 || picked.row() == 0) return true;
+bool fold_into(RowReduction fold, bool afresh, const IndexedRows& indexed, const at::Tensor& out,
+               const at::Tensor& source) {
+  if (indexed.rows() == 0 || indexed.row() == 0) return true;
   const at::ScalarType type = out.scalar_type();
-  if (type == at::kFloat) return fold_all<float>(fold, afresh, picked, out, source);
-  if (type == at::kDouble) return fold_all<double>(fold, afresh, picked, out, source);
-  if (type == at::kInt) return fold_all<int32_t>(fold, afresh, picked, out, source);
-  if (type == at::kLong) return fold_all<int64_t>(fold, afresh, picked, out, source);
+  if (type == at::kFloat) return fold_all<float>(fold, afresh, indexed, out, source);
+  if (type == at::kDouble) return fold_all<double>(fold, afresh, indexed, out, source);
+  if (type == at::kInt) return fold_all<int32_t>(fold, afresh, indexed, out, source);
+  if (type == at::kLong) return fold_all<int64_t>(fold, afresh, indexed, out, source);
   return false;
 }
 
@@ -89,7 +91,7 @@ bool is_folded(at::ScalarType type) {
 
 class WriteCall : public ExternKernel {
  public:
-  WriteCall(const ExternCall& call, TensorId source, Fold fold, bool afresh, const BoundContext& context)
+  WriteCall(const ExternCall& call, TensorId source, RowReduction fold, bool afresh, const BoundContext& context)
       : self_(std::get<TensorId>(call.args[0])),
         source_(source),
         result_(call.results[0]),
@@ -114,12 +116,12 @@ class WriteCall : public ExternKernel {
     if (out.const_data_ptr() != self.const_data_ptr()) out.copy_(self);
     return out;
   }
-  bool fold(const PickedRows& picked, const at::Tensor& out, const at::Tensor& source) const {
-    return fold_into(fold_, afresh_, picked, out, source);
+  bool fold(const IndexedRows& indexed, const at::Tensor& out, const at::Tensor& source) const {
+    return fold_into(fold_, afresh_, indexed, out, source);
   }
 
   const TensorId self_, source_, result_;
-  const Fold fold_;
+  const RowReduction fold_;
 
  private:
   const bool afresh_;
@@ -129,7 +131,7 @@ class WriteCall : public ExternKernel {
 // Arguments: (self, dim, index, source), with an index for each element.
 class ScatterCall final : public WriteCall {
  public:
-  ScatterCall(const ExternCall& call, int64_t dim, Fold fold, bool afresh, const BoundContext& context)
+  ScatterCall(const ExternCall& call, int64_t dim, RowReduction fold, bool afresh, const BoundContext& context)
       : WriteCall(call, std::get<TensorId>(call.args[3]), fold, afresh, context),
         index_(std::get<TensorId>(call.args[2])),
         dim_(dim) {}
@@ -142,7 +144,7 @@ class ScatterCall final : public WriteCall {
     for (int64_t d = 0; d < self.dim(); ++d)
       if (index.size(d) > source.size(d) || (d != dim_ && index.size(d) > self.size(d))) return false;
     const at::Tensor& out = start(context);
-    return fold(PickedRows::by_gathering(out, dim_, index, source), out, source);
+    return fold(IndexedRows::by_gathering(out, dim_, index, source), out, source);
   }
 
   const TensorId index_;
@@ -152,7 +154,7 @@ class ScatterCall final : public WriteCall {
 // Arguments: (self, dim, index, source), with an index for each slice.
 class SliceWriteCall final : public WriteCall {
  public:
-  SliceWriteCall(const ExternCall& call, int64_t dim, Fold fold, const BoundContext& context)
+  SliceWriteCall(const ExternCall& call, int64_t dim, RowReduction fold, const BoundContext& context)
       : WriteCall(call, std::get<TensorId>(call.args[3]), fold, /*afresh=*/false, context),
         index_(std::get<TensorId>(call.args[2])),
         dim_(dim) {}
@@ -164,7 +166,7 @@ class SliceWriteCall final : public WriteCall {
     for (int64_t d = 0; d < self.dim(); ++d)
       if (source.size(d) != (d == dim_ ? index.numel() : self.size(d))) return false;
     const at::Tensor& out = start(context);
-    return fold(PickedRows::by_indices(out, dim_, {index}, source, /*wraps=*/false), out, source);
+    return fold(IndexedRows::by_indices(out, dim_, {index}, source, /*wraps=*/false), out, source);
   }
 
   const TensorId index_;
@@ -174,7 +176,7 @@ class SliceWriteCall final : public WriteCall {
 // Arguments: (self, indices, values), for adjacent dimensions from `first` on.
 class IndexPutCall final : public WriteCall {
  public:
-  IndexPutCall(const ExternCall& call, int64_t first, std::vector<TensorId> indices, Fold fold,
+  IndexPutCall(const ExternCall& call, int64_t first, std::vector<TensorId> indices, RowReduction fold,
                const BoundContext& context)
       : WriteCall(call, std::get<TensorId>(call.args[2]), fold, /*afresh=*/false, context),
         first_(first),
@@ -191,13 +193,13 @@ class IndexPutCall final : public WriteCall {
       own = at::infer_size(own, indices.back().sizes());
     }
     // For indices of several dimensions, the last writer of a repeated position is unspecified.
-    if (!covers(self, values) || (fold_ == Fold::Copy && own.size() > 1)) return false;
+    if (!covers(self, values) || (fold_ == RowReduction::Copy && own.size() > 1)) return false;
     std::vector<int64_t> shape(self.sizes().begin(), self.sizes().begin() + first_);
     shape.insert(shape.end(), own.begin(), own.end());
     shape.insert(shape.end(), self.sizes().begin() + first_ + static_cast<int64_t>(indices.size()), self.sizes().end());
     if (!at::is_expandable_to(values.sizes(), shape)) return false;
     const at::Tensor source = values.expand(shape), &out = start(context);
-    return fold(PickedRows::by_indices(out, first_, std::move(indices), source, /*wraps=*/true), out, source);
+    return fold(IndexedRows::by_indices(out, first_, std::move(indices), source, /*wraps=*/true), out, source);
   }
 
   static bool may_broadcast(at::IntArrayRef a, at::IntArrayRef b) {
@@ -212,11 +214,11 @@ class IndexPutCall final : public WriteCall {
   const std::vector<TensorId> indices_;
 };
 
-std::optional<Fold> fold_named(std::string_view name) {
-  if (name == "sum") return Fold::Add;
-  if (name == "prod") return Fold::Multiply;
-  if (name == "amax") return Fold::Greatest;
-  if (name == "amin") return Fold::Least;
+std::optional<RowReduction> fold_named(std::string_view name) {
+  if (name == "sum") return RowReduction::Add;
+  if (name == "prod") return RowReduction::Multiply;
+  if (name == "amax") return RowReduction::Greatest;
+  if (name == "amin") return RowReduction::Least;
   return std::nullopt;
 }
 
@@ -226,7 +228,7 @@ std::unique_ptr<ExternKernel> bind_index_put(const ExternCall& call, const Bound
   const bool* accumulate = call.args.size() > 3 ? std::get_if<bool>(&call.args[3]) : nullptr;
   const std::optional<NamedRun> named = neighbours_of(*list);
   if (!named || (call.args.size() > 3 && accumulate == nullptr)) return nullptr;
-  const Fold fold = accumulate != nullptr && *accumulate ? Fold::Add : Fold::Copy;
+  const RowReduction fold = accumulate != nullptr && *accumulate ? RowReduction::Add : RowReduction::Copy;
   return std::make_unique<IndexPutCall>(call, named->first, named->indices, fold, context);
 }
 
@@ -242,15 +244,15 @@ std::unique_ptr<ExternKernel> bind_along_dim(const ExternCall& call, const Bound
   if (!std::holds_alternative<TensorId>(call.args[3])) return nullptr;
   const std::optional<int64_t> dim = dim_of(call, context);
   if (!dim) return nullptr;
-  if (op == "aten::scatter_add") return std::make_unique<ScatterCall>(call, *dim, Fold::Add, false, context);
-  if (op == "aten::scatter.src") return std::make_unique<ScatterCall>(call, *dim, Fold::Copy, false, context);
-  if (op == "aten::index_copy") return std::make_unique<SliceWriteCall>(call, *dim, Fold::Copy, context);
+  if (op == "aten::scatter_add") return std::make_unique<ScatterCall>(call, *dim, RowReduction::Add, false, context);
+  if (op == "aten::scatter.src") return std::make_unique<ScatterCall>(call, *dim, RowReduction::Copy, false, context);
+  if (op == "aten::index_copy") return std::make_unique<SliceWriteCall>(call, *dim, RowReduction::Copy, context);
   if (op == "aten::index_add") {
     if (call.args.size() > 4 && !is_one(call.args[4], context)) return nullptr;
-    return std::make_unique<SliceWriteCall>(call, *dim, Fold::Add, context);
+    return std::make_unique<SliceWriteCall>(call, *dim, RowReduction::Add, context);
   }
   const auto* name = std::get_if<std::string>(&call.args[4]);
-  const std::optional<Fold> fold = name == nullptr ? std::nullopt : fold_named(*name);
+  const std::optional<RowReduction> fold = name == nullptr ? std::nullopt : fold_named(*name);
   const bool* with_self = call.args.size() > 5 ? std::get_if<bool>(&call.args[5]) : nullptr;
   if (!fold || (call.args.size() > 5 && with_self == nullptr)) return nullptr;
   return std::make_unique<ScatterCall>(call, *dim, *fold, with_self != nullptr && !*with_self, context);

@@ -30,7 +30,7 @@ Place room_in(const at::Tensor& rows) {
 }  // namespace
 
 // As many rows as possible, because the last part should be small. 0: no division leaves room for both parts.
-int64_t RowParts::first_rows(const at::Tensor& a, const at::Tensor& out, int64_t unit) const {
+int64_t SplitMatmul::first_rows(const at::Tensor& a, const at::Tensor& out, int64_t unit) const {
   const size_t needed = missed_ + kSlack, out_row = row_bytes(out), a_row = row_bytes(a);
   if (out_row == 0 || a_row == 0) return 0;
   const auto least = static_cast<int64_t>((needed + out_row - 1) / out_row), last = (least + unit - 1) / unit * unit;
@@ -38,9 +38,9 @@ int64_t RowParts::first_rows(const at::Tensor& a, const at::Tensor& out, int64_t
   return last <= first && static_cast<size_t>(first) * a_row >= needed ? first : 0;
 }
 
-bool RowParts::run(const BoundContext& context, runtime::TensorId argument, const at::Tensor& a, const at::Tensor& out,
-                   Result result, int64_t unit, std::string_view op,
-                   c10::function_ref<void(const at::Tensor&, const at::Tensor&)> compute) const {
+bool SplitMatmul::run(const BoundContext& context, runtime::TensorId argument, const at::Tensor& a,
+                      const at::Tensor& out, Result result, int64_t unit, std::string_view op,
+                      c10::function_ref<void(const at::Tensor&, const at::Tensor&)> compute) const {
   const int64_t first = context.dies_in_this_step(argument) ? first_rows(a, out, unit) : 0;
   if (first == 0) return false;
   const auto part = [&](int64_t begin, int64_t end, const at::Tensor& free) {

@@ -10,7 +10,7 @@
 
 namespace cresset::bridge {
 
-class RowParts {
+class SplitMatmul {
  public:
   static constexpr int64_t kMatrixRows = 16;  // products' kernels work on so many rows at a time
 

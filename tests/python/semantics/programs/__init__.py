@@ -1,0 +1,1 @@
+"""Programs in tables, by subject. The tests in semantics/tests run them."""
