@@ -21,7 +21,7 @@ Analysis analyze(const Kernel& kernel) {
   out.stage.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const Scalar& scalar = kernel.scalars[i];
-    bool point = mentions_inner(kernel, scalar.expr);
+    bool point = mentions_inner(kernel, scalar.expr) || scalar.op == Op::Scan;
     uint16_t stage = 0;
     for_each_operand(kernel, scalar, [&](ScalarId operand) {
       point |= out.is_point[operand.index] != 0;

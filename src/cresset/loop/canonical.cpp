@@ -27,7 +27,8 @@ std::string scalar_text(const Scalar& s, CanonicalNames& names) {
   if (s.op == Op::Const)
     fmt::format_to(std::back_inserter(out), " {:x} {}", std::bit_cast<uint64_t>(s.number), s.integer);
   if (s.op == Op::RoundTo) fmt::format_to(std::back_inserter(out), " {}", static_cast<int>(s.round));
-  if (s.op == Op::Reduce) fmt::format_to(std::back_inserter(out), " {}", static_cast<int>(s.combine));
+  if (s.op == Op::Reduce || s.op == Op::Scan)
+    fmt::format_to(std::back_inserter(out), " {}", static_cast<int>(s.combine));
   if (s.buffer.valid()) fmt::format_to(std::back_inserter(out), " b{}", s.buffer.index);
   if (s.expr.valid()) out += " [" + names.text(s.expr) + "]";
   return out;

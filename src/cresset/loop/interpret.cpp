@@ -95,6 +95,9 @@ class Interpreter {
     for (const Binding& b : kernel.bindings) bound_[b.var] = b.scalar;
     for (const Scalar& s : kernel.scalars)
       if (s.op == Op::Reduce) accumulators_.emplace_back(s.combine, kernel[s.a].dtype);
+    for (uint32_t i = 0; i < kernel.scalars.size(); ++i)
+      if (kernel.scalars[i].op == Op::Scan)
+        scans_.emplace(i, Accumulator(kernel.scalars[i].combine, kernel.scalars[i].dtype));
     for (const Dim& dim : kernel.dims)
       (dim.kind == Dim::Kind::Outer ? outer_ : inner_).push_back({dim.var, eval(dim.extent)});
   }
@@ -141,8 +144,16 @@ class Interpreter {
       values_[i] = {0, eval(s.expr)};
     else if (s.op == Op::Load)
       values_[i] = load(s);
+    else if (s.op == Op::Scan)
+      values_[i] = scanned(i);
     else
       values_[i] = apply(s, kernel_[s.a].dtype, value(s.a), value(s.b), value(s.c));
+  }
+
+  Value scanned(size_t i) {
+    Accumulator& scan = scans_.at(static_cast<uint32_t>(i));
+    scan.add(values_[kernel_.scalars[i].a.index], 0);
+    return scan.result();
   }
 
   Value load(const Scalar& s) {
@@ -200,6 +211,7 @@ class Interpreter {
     for (uint16_t pass = 0;; ++pass) {
       compute_level(/*point=*/false, pass);
       const bool last = pass == analysis_.stages;
+      for (auto& [scalar, scan] : scans_) scan.reset();
       for_each_point(inner_, [&](int64_t position) {
         compute_level(/*point=*/true, pass);
         if (last)
@@ -218,6 +230,7 @@ class Interpreter {
   Analysis analysis_;
   std::vector<Value> values_;
   std::vector<Accumulator> accumulators_;
+  std::unordered_map<uint32_t, Accumulator> scans_;  // by scalar
   std::vector<Loop> outer_, inner_;
   std::unordered_map<VarId, int64_t> numbers_;
   std::unordered_map<VarId, ScalarId> bound_;

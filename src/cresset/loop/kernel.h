@@ -6,12 +6,14 @@
 // for each outer point. Every other scalar has a value for each point. Reduce folds its operand over all inner points,
 // starting from the combine's identity, in unspecified order and association. A Reduce is itself a row scalar. Scalars
 // which use a Reduce are computed after it: a kernel with k dependent reductions passes k+1 times over the inner
-// dimensions. A Store on row level happens once for each outer point, otherwise at each point. Both kinds happen after
-// all reductions of the outer point. A Store with a condition happens only where the condition holds. A Store with a
-// combine updates the element; points may share elements, and updates happen in any order, each rounded to the buffer's
-// dtype. If points share an element of another Store, any of their values remains. Different buffers do not overlap. A
-// kernel may load from and store to the same buffer; then each element is loaded and stored at the same address from
-// the same point. bf16 and f16 are storage types: Load converts them to f32, Store rounds to nearest even.
+// dimensions. Scan is a value of each point: the fold over all points up to this one, in order. A kernel with scans has
+// a single inner dimension, and scans are sums, products, maxima or minima. A Store on row level happens once for each
+// outer point, otherwise at each point. Both kinds happen after all reductions of the outer point. A Store with a
+// condition happens only where the condition holds. A Store with a combine updates the element; points may share
+// elements, and updates happen in any order, each rounded to the buffer's dtype. If points share an element of another
+// Store, any of their values remains. Different buffers do not overlap. A kernel may load from and store to the same
+// buffer; then each element is loaded and stored at the same address from the same point. bf16 and f16 are storage
+// types: Load converts them to f32, Store rounds to nearest even.
 //
 // Index expressions (addresses in elements, Size scalars) are sym expressions over dimension variables, size symbols,
 // and variables bound to i64 scalars of the kernel (indirect access). All other variables are errors.
@@ -127,6 +129,7 @@ class ScalarBuilder {
   ScalarId binary(Op op, ScalarId a, ScalarId b);
   ScalarId select(ScalarId condition, ScalarId then, ScalarId otherwise);
   ScalarId reduce(Combine combine, ScalarId a);
+  ScalarId scan(Combine combine, ScalarId a);
   ExprId bind_index(ScalarId i64_scalar);  // a fresh variable with the scalar's value, for indirect addresses
   ScalarId philox(ScalarId seed, ScalarId stream, ScalarId position);
   // An index into `extent` elements, which no access leaves: an index outside is stored to report[site], and its access

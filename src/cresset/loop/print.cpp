@@ -55,7 +55,7 @@ class Printer {
     if (s.op == Op::Size) put(" {}", expr(s.expr));
     if (s.op == Op::Load) put(" b{}[{}]{}", s.buffer.index, expr(s.expr), s.a.valid() ? " if" : "");
     if (s.op == Op::RoundTo) put(" {}", to_string(s.round));
-    if (s.op == Op::Reduce) put(" {}", to_string(s.combine));
+    if (s.op == Op::Reduce || s.op == Op::Scan) put(" {}", to_string(s.combine));
     for (ScalarId operand : {s.a, s.b, s.c})
       if (operand.valid()) put(" %{}", operand.index);
     put("\n");

@@ -191,6 +191,10 @@ ScalarId ScalarBuilder::reduce(Combine combine, ScalarId a) {
   return kernel_.add({.op = Op::Reduce, .dtype = arg ? DType::I64 : kernel_[a].dtype, .a = a, .combine = combine});
 }
 
+ScalarId ScalarBuilder::scan(Combine combine, ScalarId a) {
+  return kernel_.add({.op = Op::Scan, .dtype = kernel_[a].dtype, .a = a, .combine = combine});
+}
+
 ExprId ScalarBuilder::bind_index(ScalarId scalar) {
   CRESSET_CHECK(kernel_[scalar].dtype == DType::I64, "only an i64 scalar can be an index");
   if (is_const(kernel_[scalar])) return kernel_.env().pool().constant(kernel_[scalar].integer);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "loop/analysis.h"
@@ -116,6 +117,8 @@ class Verifier {
                        "%{}: philox is i64", i);
       case Op::Reduce:
         return reduce(i, s);
+      case Op::Scan:
+        return scan(i, s);
       default:
         return plain(i, s);
     }
@@ -129,6 +132,14 @@ class Verifier {
     require(!logical || from == DType::Bool, "%{}: any and all fold bools", i);
     const bool counts = s.combine == Combine::Sum || s.combine == Combine::Prod;
     require(!counts || from != DType::Bool, "%{}: sum of bools", i);
+  }
+
+  void scan(size_t i, const Scalar& s) {
+    const auto inner = std::count_if(kernel_.dims.begin(), kernel_.dims.end(),
+                                     [](const Dim& dim) { return dim.kind == Dim::Kind::Inner; });
+    require(inner == 1, "%{}: a scan over {} inner dimensions", i, inner);
+    require(s.combine <= Combine::Min, "%{}: a scan of another kind", i);
+    require(s.dtype == kernel_[s.a].dtype && s.dtype != DType::Bool, "%{}: scan's dtype", i);
   }
 
   void plain(size_t i, const Scalar& s) {

@@ -29,7 +29,8 @@ class Generalizer {
 
   GeneralKernel run() {
     loop::IndexSpace space = loop::collapsed_space(old_);
-    if (space.position.valid()) space = as_written();
+    const auto is_scan = [](const loop::Scalar& s) { return s.op == loop::Op::Scan; };
+    if (space.position.valid() || std::any_of(old_.scalars.begin(), old_.scalars.end(), is_scan)) space = as_written();
     add_loops(space);
     for (const loop::Binding& b : old_.bindings)
       indices_.emplace(b.var, new_env_->new_ranged_var(sym::Interval::all()));

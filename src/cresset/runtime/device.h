@@ -56,12 +56,17 @@ class GpuDevice {
   // Nothing where the image has no such function.
   virtual DeviceFunction function(void* loaded, const std::string& name) = 0;
   virtual FunctionProperties properties_of(DeviceFunction function) = 0;
+  // Lets launches of the function ask for that much dynamic shared memory.
+  virtual void allow_shared(DeviceFunction function, int64_t bytes) = 0;
 
   // `parameters`: the packed block that the function takes. It may change as soon as the call returns.
   virtual void launch(DeviceFunction function, const LaunchConfig& config, std::span<const int64_t> parameters,
                       Stream stream) = 0;
   virtual void* allocate(size_t bytes) = 0;
   virtual void free(void* memory) = 0;
+  // Memory of the host that kernels access at the same address.
+  virtual void* allocate_host(size_t bytes) = 0;
+  virtual void free_host(void* memory) = 0;
   virtual void copy(void* to, const void* from, size_t bytes, Stream stream) = 0;  // between host and device too
   virtual void fill(void* to, uint8_t value, size_t bytes, Stream stream) = 0;
   virtual void synchronize(Stream stream) = 0;

@@ -53,7 +53,7 @@ void expect_within(Op op, double (*reference)(double), double limit) {
       const double error = ulps(y[e], reference(static_cast<double>(x[e])));
       if (error > worst) worst = error, where = e;
       if (x[e] == 0) {
-        ASSERT_EQ(std::signbit(y[e]), std::signbit(reference(static_cast<double>(x[e]))));
+        ASSERT_EQ(std::signbit(y[e]), std::signbit(reference(static_cast<double>(x[e])))) << name << " " << e;
       }
     }
     EXPECT_LE(worst, limit) << loop::to_string(op) << "(" << x[where] << ") = " << y[where] << ", " << name;

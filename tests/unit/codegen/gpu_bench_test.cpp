@@ -85,8 +85,10 @@ void Bench::run() {
   const nvptx::Launch launch = choose_launch(nvptx::Numbers(outputs), addresses, kernel.machine());
   const runtime::FunctionProperties used = kernel.properties_of(launch.variant);
   fmt::print(
-      "{{\"kernel\": \"{}\", \"dtype\": \"{}\", \"size\": \"{}\", \"bytes\": {}, \"microseconds\": {:.2f}, "
-      "\"gb_per_s\": {:.0f}, \"variant\": \"{}\", \"grid\": [{}, {}], \"block\": [{}, {}], \"registers\": {}, "
+      "{{\"kernel\": \"{}\", \"dtype\": \"{}\", \"size\": \"{}\", "
+      "\"bytes\": {}, \"microseconds\": {:.2f}, "
+      "\"gb_per_s\": {:.0f}, \"variant\": \"{}\", \"grid\": [{}, {}], "
+      "\"block\": [{}, {}], \"registers\": {}, "
       "\"local_bytes\": {}}}\n",
       name, to_string(dtype), size, bytes(), best, static_cast<double>(bytes()) / best / 1000,
       suffix(launch.variant).substr(1), launch.grid_x, launch.grid_y, launch.block_x, launch.block_y, used.registers,
@@ -196,6 +198,57 @@ TEST(GpuBench, Softmax) {
       const ScalarId x = k.load(k.input(dtype, n), at);
       const ScalarId e = k.b.unary(Op::Exp, k.b.binary(Op::Sub, x, k.b.reduce(Combine::Max, x)));
       k.store(k.output(dtype, n), at, k.b.binary(Op::Div, e, k.b.reduce(Combine::Sum, e)));
+      b.run();
+    }
+}
+
+// Rows of vocabularies: the logarithm of the sum of exponentials, without results at the points.
+TEST(GpuBench, LogSumExp) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (const auto& [rows, cols] : {std::pair(8192, 32000), {4096, 50257}, {2048, 128256}}) {
+      Bench b{.name = "log sum exp", .dtype = dtype, .size = fmt::format("{}x{}", rows, cols)};
+      KernelBuilder& k = b.k;
+      const ExprId r = k.size(rows), c = k.size(cols), i = k.outer(r), j = k.inner(c);
+      const ScalarId x = k.load(k.input(dtype, int64_t{rows} * cols), k.pool.add(k.pool.mul(i, c), j));
+      const ScalarId most = k.b.reduce(Combine::Max, x);
+      const ScalarId sum = k.b.reduce(Combine::Sum, k.b.unary(Op::Exp, k.b.binary(Op::Sub, x, most)));
+      k.store(k.output(DType::F32, rows), i, k.b.binary(Op::Add, most, k.b.unary(Op::Log, sum)));
+      b.run();
+    }
+}
+
+// The gradient of layer norm by its input: two sums of a row at once.
+TEST(GpuBench, LayerNormBackward) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (const auto& [rows, cols] : {std::pair(32768, 768), {8192, 4096}}) {
+      Bench b{.name = "layer norm backward", .dtype = dtype, .size = fmt::format("{}x{}", rows, cols)};
+      KernelBuilder& k = b.k;
+      const ExprId r = k.size(rows), c = k.size(cols), i = k.outer(r), j = k.inner(c);
+      const int64_t n = int64_t{rows} * cols;
+      const ExprId at = k.pool.add(k.pool.mul(i, c), j);
+      const ScalarId grad = k.b.binary(Op::Mul, k.load(k.input(dtype, n), at), k.load(k.input(dtype, cols), j));
+      const ScalarId x = k.load(k.input(dtype, n), at), mean = k.load(k.input(DType::F32, rows), i);
+      const ScalarId rstd = k.load(k.input(DType::F32, rows), i), count = k.b.cast(k.b.size(c), DType::F32);
+      const ScalarId normal = k.b.binary(Op::Mul, k.b.binary(Op::Sub, x, mean), rstd);
+      const ScalarId sum = k.b.binary(Op::Div, k.b.reduce(Combine::Sum, grad), count);
+      const ScalarId dot = k.b.binary(Op::Div, k.b.reduce(Combine::Sum, k.b.binary(Op::Mul, grad, normal)), count);
+      const ScalarId rest = k.b.binary(Op::Sub, k.b.binary(Op::Sub, grad, sum), k.b.binary(Op::Mul, normal, dot));
+      k.store(k.output(dtype, n), at, k.b.binary(Op::Mul, rest, rstd));
+      b.run();
+    }
+}
+
+TEST(GpuBench, CumulativeSums) {
+  for (const auto& [rows, cols] : {std::pair(65536, 128), {4096, 4096}, {256, 128256}})
+    for (const bool columns : {false, true}) {
+      Bench b{.name = columns ? "cumulative sum of columns" : "cumulative sum of rows",
+              .dtype = DType::F32,
+              .size = fmt::format("{}x{}", rows, cols)};
+      KernelBuilder& k = b.k;
+      const ExprId r = k.size(rows), c = k.size(cols), i = k.outer(columns ? c : r), j = k.inner(columns ? r : c);
+      const ExprId at = columns ? k.pool.add(k.pool.mul(j, c), i) : k.pool.add(k.pool.mul(i, c), j);
+      const int64_t n = int64_t{rows} * cols;
+      k.store(k.output(DType::F32, n), at, k.b.scan(Combine::Sum, k.load(k.input(DType::F32, n), at)));
       b.run();
     }
 }

@@ -134,8 +134,12 @@ void fill(KernelBuilder& k, uint32_t seed, bool specials) {
 }
 
 void run_on_cpu(KernelBuilder& k, const std::vector<int64_t>& symbols, const Visit& visit) {
-  const auto updates = [](const loop::Store& s) { return s.combine.has_value(); };  // no CPU code
-  if (std::any_of(k.kernel.stores.begin(), k.kernel.stores.end(), updates)) return;
+  // CPUs have no code for these.
+  const auto updates = [](const loop::Store& s) { return s.combine.has_value(); };
+  const auto scans = [](const loop::Scalar& s) { return s.op == loop::Op::Scan; };
+  if (std::any_of(k.kernel.stores.begin(), k.kernel.stores.end(), updates) ||
+      std::any_of(k.kernel.scalars.begin(), k.kernel.scalars.end(), scans))
+    return;
   for (int bits : kVectorBits) {
     CpuOptions options;
     options.vector_bits = bits;

@@ -127,11 +127,18 @@ TEST(NvptxLaunch, RowsAreKeptStreamedOrSplit) {
   softmax(middle, 10000, 4096, DType::BF16);
   softmax(endless, 1000, 1 << 20, DType::F32);
   sum(few, 1, 1 << 24, DType::F32, false);
+  KernelBuilder odd, middling;
+  softmax(odd, 10000, 50257, DType::BF16);
+  softmax(middling, 10000, 32768, DType::F32);
+  EXPECT_EQ(Planned(odd).choose({256, 512}).variant, Variant::Shared);
+  EXPECT_EQ(Planned(odd).choose({256, 512}).shared_bytes, 2u * 50272);
+  EXPECT_EQ(Planned(middling).choose({256, 512}).variant, Variant::Shared);
+  EXPECT_EQ(Planned(middling).choose({256, 512}).block_x, 1024u);
   sum(columns, 100000, 64, DType::F32, true);
   Launch launch = Planned(brief).choose({256, 512});
   EXPECT_EQ(launch.variant, Variant::Kept);
-  EXPECT_EQ(launch.block_x, 32u);
-  EXPECT_EQ(launch.block_y, 8u);
+  EXPECT_EQ(launch.block_x, 8u);  // 32 chunks: 4 a thread
+  EXPECT_EQ(launch.block_y, 32u);
   launch = Planned(middle).choose({256, 512});
   EXPECT_EQ(launch.variant, Variant::Kept);
   EXPECT_EQ(launch.block_x, 128u);
@@ -240,6 +247,7 @@ class NotingDevice final : public runtime::GpuDevice {
   };
   NotingDevice() {
     properties_.multiprocessors = 132, properties_.threads_of_multiprocessor = 2048, properties_.chip = 90;
+    properties_.shared_bytes = 227 * 1024;
   }
   const runtime::DeviceProperties& properties() const override { return properties_; }
   Result<void*> load(const runtime::KernelImage& image) override {
@@ -253,6 +261,7 @@ class NotingDevice final : public runtime::GpuDevice {
     return {reinterpret_cast<void*>(functions.size())};
   }
   runtime::FunctionProperties properties_of(runtime::DeviceFunction) override { return {}; }
+  void allow_shared(runtime::DeviceFunction, int64_t) override {}
   void launch(runtime::DeviceFunction f, const runtime::LaunchConfig& config, std::span<const int64_t> parameters,
               runtime::Stream stream) override {
     launched.push_back(
@@ -260,6 +269,8 @@ class NotingDevice final : public runtime::GpuDevice {
   }
   void* allocate(size_t) override { return nullptr; }
   void free(void*) override {}
+  void* allocate_host(size_t) override { return nullptr; }
+  void free_host(void*) override {}
   void copy(void*, const void*, size_t, runtime::Stream) override {}
   void fill(void*, uint8_t, size_t, runtime::Stream) override {}
   void synchronize(runtime::Stream) override {}

@@ -1,8 +1,10 @@
 #include "simt.h"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -10,6 +12,7 @@
 #include "codegen/cpu/jit.h"
 #include "codegen/cpu/target.h"
 #include "codegen/nvptx/emit_kernel.h"
+#include "codegen/nvptx/emit_math.h"
 
 // Leaves the stack it is called on, whose place it writes to *from, for the one at `to`. What makecontext and
 // swapcontext do, without their system calls: tests switch millions of times.
@@ -81,16 +84,29 @@ uint32_t ctaid_x() { return block.x; }
 uint32_t ctaid_y() { return block.y; }
 void barrier() { yield(Fiber::State::AtBarrier); }
 void warp_barrier(uint32_t) { yield(Fiber::State::AtWarp); }
-uint32_t shuffle(uint32_t, uint32_t value, uint32_t distance, uint32_t) {
+// What the thread of that number shows.
+uint32_t shown(uint32_t value, uint32_t partner) {
   Fiber* const self = block.current;
   const bool slot = self->odd;
   self->odd = !slot;
   self->slots[slot] = value;
   yield(Fiber::State::AtWarp);
-  const uint32_t partner = self->number ^ distance;
   CRESSET_CHECK(partner < block.threads, "a shuffle reads a thread that does not exist");
   return block.fibers[partner]->slots[slot];
 }
+uint32_t shuffle(uint32_t, uint32_t value, uint32_t distance, uint32_t) {
+  return shown(value, block.current->number ^ distance);
+}
+uint32_t shuffle_up(uint32_t, uint32_t value, uint32_t distance, uint32_t) {
+  const uint32_t self = block.current->number;
+  return shown(value, self % 32 < distance ? self : self - distance);
+}
+uint32_t shuffle_index(uint32_t, uint32_t value, uint32_t index, uint32_t) {
+  return shown(value, block.current->number / 32 * 32 + index % 32);
+}
+
+// As exact as the machine's function: it has 22 bits.
+float exp2_approx(float x) { return std::exp2(x) * (1 + 0x1p-23f); }
 
 void fiber_main() {
   block.entry(block.parameters);
@@ -120,9 +136,12 @@ const Replacement kReplacements[] = {
     {llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_y, "simt_ntid_y", reinterpret_cast<void*>(&ntid_y), true},
     {llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, "simt_ctaid_x", reinterpret_cast<void*>(&ctaid_x), true},
     {llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y, "simt_ctaid_y", reinterpret_cast<void*>(&ctaid_y), true},
+    {llvm::Intrinsic::nvvm_ex2_approx_ftz_f, "simt_exp2", reinterpret_cast<void*>(&exp2_approx), true},
     {llvm::Intrinsic::nvvm_barrier0, "simt_barrier", reinterpret_cast<void*>(&barrier), false},
     {llvm::Intrinsic::nvvm_bar_warp_sync, "simt_warp", reinterpret_cast<void*>(&warp_barrier), false},
     {llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, "simt_shuffle", reinterpret_cast<void*>(&shuffle), false},
+    {llvm::Intrinsic::nvvm_shfl_sync_up_i32, "simt_shuffle_up", reinterpret_cast<void*>(&shuffle_up), false},
+    {llvm::Intrinsic::nvvm_shfl_sync_idx_i32, "simt_shuffle_index", reinterpret_cast<void*>(&shuffle_index), false},
 };
 
 void* find(const char* name) {
@@ -148,6 +167,10 @@ llvm::Value* converted(llvm::IRBuilder<>& ir, llvm::CallInst* call) {
     out = ir.CreateInsertElement(out, low, uint64_t{0});
     return ir.CreateInsertElement(out, one(call->getArgOperand(0)), 1);
   };
+  if (const auto* text = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand())) {
+    CRESSET_CHECK(text->getAsmString() == kDivFull, "no such assembly on the host: " + text->getAsmString());
+    return ir.CreateFDiv(call->getArgOperand(0), call->getArgOperand(1));
+  }
   switch (call->getIntrinsicID()) {
     case llvm::Intrinsic::nvvm_ff2bf16x2_rn:
       return pair([&](llvm::Value* v) { return bf16_bits(ir, v); });
@@ -197,6 +220,19 @@ bool replace_intrinsics(llvm::Module& module) {
   return waits;
 }
 
+// Dynamic shared memory is an array as large as a launch may ask for.
+void give_dynamic_memory(llvm::Module& module) {
+  llvm::GlobalVariable* row = module.getGlobalVariable("row");
+  if (row == nullptr) return;
+  auto* type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), kMostSharedBytes);
+  auto* memory = new llvm::GlobalVariable(module, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
+                                          llvm::Constant::getNullValue(type), "dynamic", nullptr,
+                                          llvm::GlobalValue::NotThreadLocal, kShared);
+  memory->setAlignment(llvm::Align(16));
+  row->replaceAllUsesWith(memory);
+  row->eraseFromParent();
+}
+
 // A function of the parameters as they lie in memory. Without any it fills shared memory with garbage.
 void add_wrapper(llvm::Module& module, llvm::Function* kernel, const std::string& name) {
   llvm::IRBuilder<> ir(module.getContext());
@@ -207,6 +243,7 @@ void add_wrapper(llvm::Module& module, llvm::Function* kernel, const std::string
   ir.SetInsertPoint(entry);
   ir.CreateCondBr(ir.CreateIsNull(wrapper->getArg(0)), poison, go);
   ir.SetInsertPoint(poison);
+  give_dynamic_memory(module);
   for (llvm::GlobalVariable& shared : module.globals()) {
     if (shared.getAddressSpace() != kShared) continue;
     shared.setInitializer(llvm::Constant::getNullValue(shared.getValueType()));

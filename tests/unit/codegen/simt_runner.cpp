@@ -21,6 +21,8 @@ std::vector<Launch> launches_of(const Numbers& numbers, Variant variant) {
   if (numbers.shape() == Shape::Points) return out;
   const bool rows = numbers.shape() == Shape::Rows;
   out.push_back(launch_of(numbers, variant, small, rows ? 64 : 4, 1));
+  constexpr int64_t kShort = 4096;  // few threads for a long row lose precision
+  if (numbers.inner_chunks(variant) <= kShort) out.push_back(launch_of(numbers, variant, small, rows ? 4 : 2, 1));
   out.push_back(launch_of(numbers, variant, small, rows ? 32 : 1, 3));
   out.push_back(launch_of(numbers, variant, small, rows ? 256 : 8, 2));
   return out;

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "runtime/index_reports.h"
+
 namespace cresset::runtime::cuda {
 namespace {
 
@@ -18,6 +22,8 @@ struct Notes {
   unsigned grid[3] = {}, block[3] = {};
   void* stream = nullptr;
   int query = 0;
+  unsigned host_flags = 0;
+  int freed = 0;
 };
 Notes notes;
 int context;
@@ -59,6 +65,11 @@ std::shared_ptr<const Driver> noting_driver() {
   };
   out->launch_kernel = launch;
   out->allocate = [](uint64_t* address, size_t bytes) { return *address = 0x1000 + bytes, notes.status; };
+  out->allocate_host = [](void** memory, size_t bytes, unsigned flags) {
+    notes.host_flags = flags;
+    return *memory = std::malloc(bytes), notes.status;
+  };
+  out->free_host = [](void* memory) { return std::free(memory), notes.freed++, 0; };
   out->query_event = [](void*) { return notes.query; };
   return out;
 }
@@ -137,6 +148,23 @@ TEST_F(CudaDeviceTest, EventsThatAreNotReady) {
   EXPECT_FALSE(device->is_done(nullptr));
   notes.query = 700;
   EXPECT_THROW(device->is_done(nullptr), DeviceError);
+}
+
+TEST_F(CudaDeviceTest, ReportsAreTakenOnce) {
+  {
+    IndexReports reports(open(), 3);
+    EXPECT_EQ(notes.host_flags, kPortable | kDeviceMapped);
+    EXPECT_FALSE(reports.take());
+    auto* words = static_cast<int64_t*>(reports.words());
+    words[1] = -7;
+    words[2] = 1 << 20;
+    const auto report = reports.take();
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->site, 1u);
+    EXPECT_EQ(report->index, -7);
+    EXPECT_FALSE(reports.take());
+  }
+  EXPECT_EQ(notes.freed, 1);
 }
 
 }  // namespace

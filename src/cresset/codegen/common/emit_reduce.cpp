@@ -77,7 +77,9 @@ void ReduceEmitter::fold_joined(const Accumulator& acc) {
   llvm::Type* type = acc.value->getAllocatedType();
   Value *max = s_.ir.CreateLoad(type, acc.value), *sum = s_.ir.CreateLoad(type, acc.index);
   Value* x = s_.splat(s_.value(s_.scalar(acc.reduce).a));
-  const Pair all = combine_joined({max, sum}, {x, s_.constant_like(x, 1)});
+  Pair all = combine_joined({max, sum}, {x, s_.constant_like(x, 1)});
+  if (s_.mask != nullptr)
+    all = {s_.ir.CreateSelect(s_.mask, all.value, max), s_.ir.CreateSelect(s_.mask, all.index, sum)};
   s_.ir.CreateStore(all.value, acc.value);
   s_.ir.CreateStore(all.index, acc.index);
 }

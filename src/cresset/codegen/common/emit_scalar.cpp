@@ -18,6 +18,7 @@ Value* ScalarEmitter::emit(ScalarId id) {
   if (scalar.op == Op::Const) return constant(scalar);
   if (scalar.op == Op::Size) return machine_.size(form);
   if (scalar.op == Op::Load) return machine_.load(scalar, form);
+  if (scalar.op == Op::Scan) return s_.value(scalar.a);  // over one point: backends emit those over loops
   if (scalar.op == Op::Philox) return philox(scalar);
   if (Value* known = against_bound(scalar)) return known;
   Value* operands[3] = {};

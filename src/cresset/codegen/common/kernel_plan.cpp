@@ -100,6 +100,10 @@ void Planner::find_levels() {
       depth = plan_.row_depth();
       vector &= !plan_.vector_is_inner();
     }
+    if (scalar(i).op == Op::Scan && plan_.first_inner() != plan_.loops.size()) {
+      depth = std::max(depth, plan_.loop_depth(plan_.loops.size() - 1));
+      vector |= plan_.vector_is_inner();
+    }
     plan_.depth[i] = depth;
     plan_.is_vector[i] = vector;
     plan_.scalar_index.push_back(index_form(space_.scalar[i]));

@@ -81,6 +81,8 @@ void CpuBackend::need_workers(size_t count) {
 
 Result<std::string> CpuBackend::make_image(const loop::Kernel& kernel, const Plan& plan, const std::string& entry,
                                            size_t worker) {
+  for (const loop::Scalar& scalar : kernel.scalars)
+    if (scalar.op == loop::Op::Scan) return Fallback{FallbackReason::CodegenFailed, "a scan has no CPU code", ""};
   for (const loop::Store& store : kernel.stores)
     if (store.combine) return Fallback{FallbackReason::CodegenFailed, "a store with a combine has no CPU code", ""};
   if (machine_->compilers[worker] == nullptr)

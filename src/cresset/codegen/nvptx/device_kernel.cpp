@@ -6,6 +6,8 @@
 namespace cresset::codegen::nvptx {
 namespace {
 
+constexpr int64_t kStaticSharedBytes = 4096;  // that reductions of a block take at most
+
 // Sizes are known; addresses come with each launch, and with them the variant.
 class BoundDeviceKernel final : public runtime::BoundKernel {
  public:
@@ -57,6 +59,8 @@ Result<std::shared_ptr<const DeviceKernel>> DeviceKernel::load(std::shared_ptr<r
     out->functions_[static_cast<size_t>(v)] = out->device_->function(loaded, name);
     any |= out->functions_[static_cast<size_t>(v)].handle != nullptr;
   }
+  const runtime::DeviceFunction shared = out->functions_[static_cast<size_t>(Variant::Shared)];
+  if (shared.handle != nullptr) out->device_->allow_shared(shared, out->machine().shared_bytes);
   if (!any) return Fallback{FallbackReason::CodegenFailed, "an image holds none of the kernel's functions", ""};
   return std::shared_ptr<const DeviceKernel>(std::move(out));
 }
@@ -69,7 +73,8 @@ std::vector<int64_t> DeviceKernel::numbers(const int64_t* symbols) const {
 
 Machine DeviceKernel::machine() const {
   const runtime::DeviceProperties& p = device_->properties();
-  return {.multiprocessors = p.multiprocessors, .most_threads = p.threads_of_multiprocessor};
+  const int64_t shared = std::min(kMostSharedBytes, p.shared_bytes - kStaticSharedBytes);
+  return {.multiprocessors = p.multiprocessors, .most_threads = p.threads_of_multiprocessor, .shared_bytes = shared};
 }
 
 runtime::FunctionProperties DeviceKernel::properties_of(Variant variant) const {
@@ -87,7 +92,8 @@ void DeviceKernel::launch(const Launch& launch, int64_t passes, std::span<int64_
   const runtime::DeviceFunction function = functions_[static_cast<size_t>(launch.variant)];
   CRESSET_CHECK(function.handle != nullptr, "a launch of a variant that the image lacks");
   const runtime::LaunchConfig config{.grid = {launch.grid_x, launch.grid_y, 1},
-                                     .block = {launch.block_x, launch.block_y, 1}};
+                                     .block = {launch.block_x, launch.block_y, 1},
+                                     .shared_bytes = launch.shared_bytes};
   parameters[parameters.size() - 2] = reinterpret_cast<int64_t>(workspace);
   for (int64_t pass = 0; pass <= (launch.splits > 1 ? passes : 0); ++pass) {
     parameters.back() = launch.splits | pass << 32;

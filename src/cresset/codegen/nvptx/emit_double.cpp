@@ -611,9 +611,7 @@ Num DoubleFunctions::sine(const Angle& a, bool quarter_later) {
     return ir.CreateICmpNE(ir.CreateAnd(quarters, s_.constant_int_like(quarters, which)),
                            s_.constant_int_like(quarters, 0));
   };
-  // Of zero the sign stays.
-  const Num signed_sine = sine.make(ir.CreateSelect(a.high.equals(0), a.high.v, sine.v));
-  const Num out = cosine.select(bit(1), signed_sine);
+  const Num out = cosine.select(bit(1), sine);
   return (-out).select(bit(2), out);
 }
 
@@ -643,11 +641,11 @@ Value* DoubleFunctions::emit(Op op, const std::vector<Value*>& operands) {
     case Op::Log1p:
       return log1p(x).v;
     case Op::Sin:
-      return finite(sine(quarters_of(x), false)).v;
+      return x.select(x.equals(0), finite(sine(quarters_of(x), false))).v;  // keeps the sign of zero
     case Op::Cos:
       return finite(sine(quarters_of(x), true)).v;
     case Op::Tan:
-      return finite(tan(x)).v;
+      return x.select(x.equals(0), finite(tan(x))).v;
     case Op::Asin:
       return asin(x).v;
     case Op::Acos:

@@ -11,23 +11,29 @@ constexpr int64_t kWarps = 32;  // of a block
 
 }  // namespace
 
-Value* GroupEmitter::shuffled_word(Value* word, int distance) {
+Value* GroupEmitter::shuffled_word(Value* word, Shuffle kind, Value* by) {
   Value* everyone = s_.ir.getInt32(0xffffffff);
-  return s_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, {},
-                               {everyone, word, s_.ir.getInt32(static_cast<uint32_t>(distance)), s_.ir.getInt32(31)});
+  switch (kind) {
+    case Shuffle::Butterfly:
+      return s_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, {},
+                                   {everyone, word, by, s_.ir.getInt32(31)});
+    case Shuffle::Up:
+      return s_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_up_i32, {}, {everyone, word, by, s_.ir.getInt32(0)});
+    case Shuffle::Index:
+      return s_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {},
+                                   {everyone, word, by, s_.ir.getInt32(31)});
+  }
+  CRESSET_CHECK(false, "unknown shuffle");
 }
 
-// The value that the thread `distance` away in the warp (by exclusive or) has.
-Value* GroupEmitter::shuffled(Value* v, int distance) {
+// The value of another thread of the warp.
+Value* GroupEmitter::shuffled(Value* v, Shuffle kind, Value* by) {
   llvm::Type* type = v->getType();
   Value* word = as_word(v);
-  if (type->getScalarSizeInBits() <= 32)
-    return from_word(
-        s_.ir.CreateZExt(shuffled_word(s_.ir.CreateTrunc(word, s_.ir.getInt32Ty()), distance), s_.ir.getInt64Ty()),
-        type);
-  Value* low = shuffled_word(s_.ir.CreateTrunc(word, s_.ir.getInt32Ty()), distance);
-  Value* high = shuffled_word(s_.ir.CreateTrunc(s_.ir.CreateLShr(word, 32), s_.ir.getInt32Ty()), distance);
-  high = s_.ir.CreateShl(s_.ir.CreateZExt(high, s_.ir.getInt64Ty()), 32);
+  const auto part = [&](Value* w) { return shuffled_word(s_.ir.CreateTrunc(w, s_.ir.getInt32Ty()), kind, by); };
+  if (type->getScalarSizeInBits() <= 32) return from_word(s_.ir.CreateZExt(part(word), s_.ir.getInt64Ty()), type);
+  Value* low = part(word);
+  Value* high = s_.ir.CreateShl(s_.ir.CreateZExt(part(s_.ir.CreateLShr(word, 32)), s_.ir.getInt64Ty()), 32);
   return from_word(s_.ir.CreateOr(high, s_.ir.CreateZExt(low, s_.ir.getInt64Ty())), type);
 }
 
@@ -44,8 +50,14 @@ Value* GroupEmitter::from_word(Value* word, llvm::Type* type) {
 
 GroupEmitter::Pair GroupEmitter::butterfly(const loop::Scalar& reduce, Pair v) {
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    const Pair other{shuffled(v.value, distance), v.index == nullptr ? nullptr : shuffled(v.index, distance)};
-    v = reduces_.combine(reduce, v, other);
+    Value* by = s_.ir.getInt32(static_cast<uint32_t>(distance));
+    const Pair other{shuffled(v.value, Shuffle::Butterfly, by),
+                     v.index == nullptr ? nullptr : shuffled(v.index, Shuffle::Butterfly, by)};
+    const Pair all = reduces_.combine(reduce, v, other);
+    // Of a part of a warp, the next part belongs to another row.
+    Value* same = s_.ir.CreateICmpUGT(s_.special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x), by);
+    v.value = s_.ir.CreateSelect(same, all.value, v.value);
+    if (v.index != nullptr) v.index = s_.ir.CreateSelect(same, all.index, v.index);
   }
   return v;
 }
@@ -213,6 +225,57 @@ void GroupEmitter::across_columns(const std::vector<ScalarId>& reduces, std::vec
 
   ir.SetInsertPoint(after);
   for (size_t i = 0; i < values.size(); ++i) values[i] = joined(values[i], before, met[i], several_end);
+}
+
+// By doubled distances.
+GroupEmitter::Prefix GroupEmitter::scan_warp(ScalarId scan, Value* v, Value* lane, Value* last) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  const loop::Scalar& scalar = s_.scalar(scan);
+  for (uint32_t distance = 1; distance < uint32_t{kWarp}; distance *= 2) {
+    Value* other = shuffled(v, Shuffle::Up, ir.getInt32(distance));
+    Value* together = reduces_.combine(scalar, {other, nullptr}, {v, nullptr}).value;
+    v = ir.CreateSelect(ir.CreateICmpUGE(lane, ir.getInt32(distance)), together, v);
+  }
+  Value* above = shuffled(v, Shuffle::Up, ir.getInt32(1));
+  Value* before = ir.CreateSelect(ir.CreateICmpEQ(lane, ir.getInt32(0)), reduces_.identity(scan, 1).value, above);
+  return {before, shuffled(v, Shuffle::Index, last)};
+}
+
+// Warps meet in shared memory: every warp scans the totals of all warps.
+GroupEmitter::Prefix GroupEmitter::scan_rows(ScalarId scan, Value* v) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  const loop::Scalar& scalar = s_.scalar(scan);
+  Value* thread = s_.special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
+  Value* group = s_.special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x);
+  Value *lane = ir.CreateAnd(thread, 31), *warp = ir.CreateLShr(thread, 5);
+  // The last thread of the row in this warp.
+  Value* row = ir.CreateMul(s_.special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y), group);
+  Value* part = ir.CreateBinaryIntrinsic(llvm::Intrinsic::umin, group, ir.getInt32(kWarp));
+  Value* last = ir.CreateOr(ir.CreateAnd(ir.CreateAdd(row, thread), 31), ir.CreateSub(part, ir.getInt32(1)));
+  const Prefix own = scan_warp(scan, v, lane, last);
+  llvm::Function* function = ir.GetInsertBlock()->getParent();
+  llvm::BasicBlock* from = ir.GetInsertBlock();
+  auto* several = llvm::BasicBlock::Create(ir.getContext(), "warps", function);
+  auto* after = llvm::BasicBlock::Create(ir.getContext(), "scanned", function);
+  ir.CreateCondBr(ir.CreateICmpUGT(group, ir.getInt32(kWarp)), several, after);
+
+  ir.SetInsertPoint(several);
+  Value* memory = shared(kWarps);
+  ir.CreateStore(as_word(own.all), slot(memory, warp));  // every thread of the warp stores the same word
+  barrier();
+  Value* exists = ir.CreateICmpULT(lane, ir.CreateLShr(group, 5));
+  Value* word = ir.CreateLoad(ir.getInt64Ty(), slot(memory, ir.CreateSelect(exists, lane, ir.getInt32(0))));
+  Value* total = ir.CreateSelect(exists, from_word(word, v->getType()), reduces_.identity(scan, 1).value);
+  const Prefix warps = scan_warp(scan, total, lane, ir.getInt32(kWarp - 1));
+  Value* before_warp = shuffled(warps.before, Shuffle::Index, warp);
+  const Prefix met{reduces_.combine(scalar, {before_warp, nullptr}, {own.before, nullptr}).value, warps.all};
+  barrier();  // before the next chunk writes there
+  llvm::BasicBlock* several_end = ir.GetInsertBlock();
+  ir.CreateBr(after);
+
+  ir.SetInsertPoint(after);
+  const Pair both = joined({own.before, own.all}, from, {met.before, met.all}, several_end);
+  return {both.value, both.index};
 }
 
 }  // namespace cresset::codegen::nvptx

@@ -16,6 +16,12 @@ class GroupEmitter {
   void across_rows(const std::vector<ScalarId>& reduces, std::vector<Pair>& values);
   void across_columns(const std::vector<ScalarId>& reduces, std::vector<Pair>& values);
 
+  // Of a value of each thread: the fold over the threads before this one, and over all threads of the group.
+  struct Prefix {
+    llvm::Value *before, *all;
+  };
+  Prefix scan_rows(ScalarId scan, llvm::Value* v);
+
   void barrier() { s_.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
   // Words of 8 bytes that hold running values in memory: type-punned.
   llvm::Value* as_word(llvm::Value* v);
@@ -24,8 +30,12 @@ class GroupEmitter {
  private:
   Pair butterfly(const loop::Scalar& reduce, Pair v);
   Pair joined(Pair a, llvm::BasicBlock* from_a, Pair b, llvm::BasicBlock* from_b);
-  llvm::Value* shuffled(llvm::Value* v, int distance);
-  llvm::Value* shuffled_word(llvm::Value* i32, int distance);
+  // Butterfly: from the thread whose number differs by exclusive or. Up: from the thread so many before. Index: from
+  // that thread of the warp.
+  enum class Shuffle : uint8_t { Butterfly, Up, Index };
+  llvm::Value* shuffled(llvm::Value* v, Shuffle kind, llvm::Value* by);
+  llvm::Value* shuffled_word(llvm::Value* i32, Shuffle kind, llvm::Value* by);
+  Prefix scan_warp(ScalarId scan, llvm::Value* v, llvm::Value* lane, llvm::Value* last);
   llvm::Value* slot(llvm::Value* memory, llvm::Value* at);
   llvm::GlobalVariable* shared(int64_t words);
   size_t words_of(const std::vector<Pair>& values) const;

@@ -23,8 +23,9 @@ size_t parameter_count(const loop::Kernel& kernel, const Schedule& schedule) {
   return kernel.buffers.size() + kernel.size_symbols().size() + schedule.divisors.size() + 2;
 }
 
-int most_threads(Shape shape, Variant variant) {
-  return shape == Shape::Rows && variant == Variant::Kept ? 1024 : kColumnsThreads;
+int most_threads(const Schedule& schedule, Variant variant) {
+  if (variant == Variant::Kept) return most_kept_threads(schedule.lanes);
+  return variant == Variant::Shared ? schedule.shared_threads() : kColumnsThreads;
 }
 
 const char* unsupported(const loop::Kernel& kernel, const Schedule& schedule) {
@@ -33,6 +34,8 @@ const char* unsupported(const loop::Kernel& kernel, const Schedule& schedule) {
     if (!schedule.live[i] || !GpuOps::is_function(s.op)) continue;
     if (!GpuOps::knows(s.op, s.dtype)) return to_string(s.op).data();
   }
+  // Loops of scans have one order; a divided loop has lost it.
+  if (!schedule.scans.empty() && schedule.loops.size() != schedule.first_inner() + 1) return to_string(Op::Scan).data();
   for (const loop::Store& s : kernel.stores)
     if (s.combine && !MemoryEmitter::can_update(kernel.buffers[s.buffer.index].dtype, *s.combine))
       return to_string(*s.combine).data();
@@ -54,6 +57,7 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
       group_(s_, reduces_) {
   s_.index_bits = variant == Variant::Narrow64 ? 64 : 32;
   s_.whole_accesses = is_wide(variant);
+  rounds_ = schedule.big ? 1 : kRounds;
   s_.sum_levels = variant == Variant::Kept ? 0 : 2;  // rows in registers are short
 }
 
@@ -112,7 +116,7 @@ llvm::Function* KernelEmitter::declare(const std::string& name) {
         context, {llvm::ConstantAsMetadata::get(function), llvm::MDString::get(context, what), number(v)}));
   };
   annotate("kernel", 1);
-  annotate("maxntidx", most_threads(schedule_.shape, variant_));
+  annotate("maxntidx", most_threads(schedule_, variant_));
   return function;
 }
 
@@ -236,8 +240,8 @@ void KernelEmitter::tail(Value* start) {
 
 // ---- rows and columns
 
-// Which outer point this thread works on, and which threads help. Past the last one, threads of columns repeat it
-// without storing: barriers wait for them. Such threads of rows are whole warps that nobody waits for.
+// Which outer point this thread works on, and which threads help. Threads past the last one repeat it without storing,
+// because barriers and shuffles wait for them.
 void KernelEmitter::start_group() {
   const bool columns = schedule_.shape == Shape::Columns;
   Value *x = sreg(Intrinsic::nvvm_read_ptx_sreg_tid_x), *y = sreg(Intrinsic::nvvm_read_ptx_sreg_tid_y);
@@ -248,17 +252,8 @@ void KernelEmitter::start_group() {
   outer_ = s_.ir.CreateAdd(first, columns ? x : y);
   const std::vector<Digit> order = digits(/*inner=*/false);
   outers_ = product(order);
-  Value* inside = s_.ir.CreateICmpULT(outer_, outers_);
-  if (columns) {
-    active_ = inside;
-    outer_ = s_.ir.CreateBinaryIntrinsic(Intrinsic::umin, outer_, s_.ir.CreateSub(outers_, s_.index(1)));
-  } else {
-    BasicBlock *go = block("row"), *nothing = block("nothing");
-    s_.ir.CreateCondBr(inside, go, nothing);
-    s_.ir.SetInsertPoint(nothing);
-    s_.ir.CreateRetVoid();
-    s_.ir.SetInsertPoint(go);
-  }
+  active_ = s_.ir.CreateICmpULT(outer_, outers_);
+  outer_ = s_.ir.CreateBinaryIntrinsic(Intrinsic::umin, outer_, s_.ir.CreateSub(outers_, s_.index(1)));
   take_apart(outer_, order);
 }
 
@@ -266,7 +261,7 @@ void KernelEmitter::start_group() {
 void KernelEmitter::start_splits(Value* chunks) {
   begin_ = member_;
   end_ = chunks;
-  if (schedule_.in_place || variant_ == Variant::Kept) return;
+  if (!may_split()) return;
   Value* splits = s_.ir.CreateZExt(splits_, s_.index_type());
   Value* split = sreg(Intrinsic::nvvm_read_ptx_sreg_ctaid_y);
   Value* share = s_.ir.CreateUDiv(s_.ir.CreateAdd(chunks, s_.ir.CreateSub(splits, s_.index(1))), splits);
@@ -290,7 +285,7 @@ void KernelEmitter::rows() {
   }
   inner_digits_ = digits(/*inner=*/true);
   start_splits(product(inner_digits_));
-  joins_ = variant_ != Variant::Kept && !schedule_.joined.empty();
+  joins_ = !keeps() && !schedule_.joined.empty();
   if (joins_)
     for (const auto& [max, sum] : schedule_.joined)
       reduces_.join(max, sum, [this](Value* x) { return machine_.math(Op::Exp, {x}); });
@@ -307,9 +302,8 @@ void KernelEmitter::reduction_pass(uint16_t pass) {
     if (schedule_.live[i] && kernel_.scalars[i].op == Op::Reduce && schedule_.analysis.stage[i] == pass + 1)
       pass_reduces_.push_back({i});
   if (pass_reduces_.empty()) return;
-  const bool may_split = !schedule_.in_place && variant_ != Variant::Kept;
   std::vector<ReduceEmitter::Pair> values;
-  if (may_split) {
+  if (may_split()) {
     BasicBlock *mine = block("own"), *theirs = block("parts"), *after = block("all");
     Value* is_done = s_.ir.CreateICmpUGT(stage_, s_.ir.getInt32(launch_of_pass_));
     s_.ir.CreateCondBr(is_done, theirs, mine);
@@ -340,7 +334,7 @@ void KernelEmitter::reduction_pass(uint16_t pass) {
     group_.across_rows(pass_reduces_, values);
   else
     group_.across_columns(pass_reduces_, values);
-  if (may_split) {
+  if (may_split()) {
     Value* shared = s_.ir.CreateICmpUGT(splits_, s_.ir.getInt32(1));
     Value* now = s_.ir.CreateAnd(shared, s_.ir.CreateICmpEQ(stage_, s_.ir.getInt32(launch_of_pass_)));
     BasicBlock *leave = block("leave"), *go_on = block("go_on");
@@ -362,10 +356,7 @@ void KernelEmitter::reduction_pass(uint16_t pass) {
 std::vector<ReduceEmitter::Pair> KernelEmitter::own_part(uint16_t pass) {
   accumulators_.clear();
   for (const ScalarId id : pass_reduces_) accumulators_.push_back(reduces_.start(id, lanes_));
-  if (variant_ == Variant::Kept)
-    kept_pass(pass);
-  else
-    stream(begin_, end_, members_, [&](Value* at) { chunk(at, pass); });
+  inner_pass(pass);
   std::vector<ReduceEmitter::Pair> out;
   for (const Accumulator& a : accumulators_)
     out.push_back(schedule_.shape == Shape::Rows ? reduces_.across_lanes({a}) : reduces_.in_lanes(a));
@@ -376,10 +367,10 @@ std::vector<ReduceEmitter::Pair> KernelEmitter::own_part(uint16_t pass) {
 // Several chunks at once, whose loads do not wait for each other. Float sums move to totals after runs of chunks.
 Value* KernelEmitter::stream(Value* begin, Value* end, Value* step, const Body& body) {
   llvm::IRBuilder<>& ir = s_.ir;
-  Value* ahead = ir.CreateMul(step, s_.index(kRounds - 1));
+  Value* ahead = ir.CreateMul(step, s_.index(rounds_ - 1));
   Value* main_end = ir.CreateSelect(ir.CreateICmpUGT(end, ahead), ir.CreateSub(end, ahead), s_.index(0));
   auto round = [&](Value* at) {
-    for (int64_t i = 0; i < kRounds; ++i) {
+    for (int64_t i = 0; i < rounds_; ++i) {
       const size_t scope = index_.scope();
       body(at);
       index_.leave(scope);
@@ -405,12 +396,21 @@ Value* KernelEmitter::stream(Value* begin, Value* end, Value* step, const Body& 
   });
 }
 
+void KernelEmitter::inner_pass(uint16_t pass) {
+  if (variant_ == Variant::Kept) return kept_pass(pass);
+  if (!schedule_.scans.empty()) return scan_pass(pass);
+  stream(begin_, end_, members_, [&](Value* at) { chunk(at, pass); });
+}
+
 // One chunk of inner points: folded, or stored in the last pass.
 void KernelEmitter::chunk(Value* at, uint16_t pass) {
   take_apart(at, inner_digits_);
   const int before = s_.lanes;
   s_.lanes = lanes_;
-  compute_inside(schedule_.needed[pass]);
+  if (variant_ == Variant::Shared)
+    compute_shared(pass, at);
+  else
+    compute_inside(schedule_.needed[pass]);
   if (pass < schedule_.analysis.stages)
     fold_all();
   else
@@ -434,7 +434,7 @@ void KernelEmitter::kept_pass(uint16_t pass) {
       fold_all();
       s_.mask = nullptr;
     } else {
-      store_points(pass, inside);
+      store_points(pass, s_.ir.CreateAnd(inside, active_));
     }
     s_.lanes = before;
     index_.leave(scope);
@@ -459,10 +459,7 @@ void KernelEmitter::store_pass() {
   const auto& in_row = schedule_.store_in_row;
   const uint16_t last = schedule_.analysis.stages;
   if (std::any_of(in_row.begin(), in_row.end(), [](uint8_t row) { return row == 0; })) {
-    if (variant_ == Variant::Kept)
-      kept_pass(last);
-    else
-      stream(begin_, end_, members_, [&](Value* at) { chunk(at, last); });
+    inner_pass(last);
   }
   if (std::any_of(in_row.begin(), in_row.end(), [](uint8_t row) { return row != 0; })) row_stores();
 }
@@ -487,7 +484,7 @@ void KernelEmitter::row_stores() {
   });
 }
 
-// ---- what blocks leave for the next launch: words of 8 bytes, [reduction][outer point][block]
+// ---- what blocks leave for the next launch: words of 8 bytes, [reduction][block][outer point]
 
 void KernelEmitter::for_part_words(const std::function<void(size_t, size_t, bool)>& body) {
   size_t word = 0;
@@ -512,8 +509,8 @@ Value* KernelEmitter::part_pointer(size_t word, Value* split, uint32_t lane) {
   auto wide = [&](Value* v) { return ir.CreateZExt(v, i64); };
   Value* all = ir.CreateMul(wide(outers_), s_.i64(lanes));
   Value* point = ir.CreateAdd(ir.CreateMul(wide(outer_), s_.i64(lanes)), s_.i64(lane));
-  point = ir.CreateAdd(ir.CreateMul(all, s_.i64(static_cast<int64_t>(word))), point);
-  return ir.CreateGEP(i64, workspace_, ir.CreateAdd(ir.CreateMul(point, wide(splits_)), wide(split)));
+  Value* row = ir.CreateAdd(ir.CreateMul(wide(splits_), s_.i64(static_cast<int64_t>(word))), wide(split));
+  return ir.CreateGEP(i64, workspace_, ir.CreateAdd(ir.CreateMul(row, all), point));
 }
 
 void KernelEmitter::leave_parts(const std::vector<ReduceEmitter::Pair>& values) {
@@ -539,7 +536,7 @@ std::vector<ReduceEmitter::Pair> KernelEmitter::left_parts() {
   std::vector<Accumulator> parts;
   for (const ScalarId id : pass_reduces_) parts.push_back(reduces_.start(id, lanes));
   Value* splits = ir.CreateZExt(splits_, s_.index_type());
-  while_below(member_, splits, [&](Value* split) {
+  stream(member_, splits, members_, [&](Value* split) {
     std::vector<ReduceEmitter::Pair> read;
     for (const Accumulator& a : parts) read.push_back(reduces_.identity(a.reduce, lanes));
     for_part_words([&](size_t word, size_t reduce, bool is_index) {
@@ -552,7 +549,6 @@ std::vector<ReduceEmitter::Pair> KernelEmitter::left_parts() {
       }
     });
     for (size_t i = 0; i < parts.size(); ++i) reduces_.put(parts[i], read[i]);
-    return ir.CreateAdd(split, members_);
   });
   std::vector<ReduceEmitter::Pair> out;
   for (const Accumulator& a : parts) out.push_back(reduces_.in_lanes(a));
@@ -565,35 +561,95 @@ void KernelEmitter::compute_level(uint16_t depth, uint16_t stage) {
   if (depth <= 1 && stage == 0) index_.prepare(depth);
   for (uint32_t i = 0; i < kernel_.scalars.size(); ++i) {
     if (!schedule_.live[i] || schedule_.depth[i] != depth || schedule_.analysis.stage[i] != stage) continue;
-    if (kernel_.scalars[i].op != Op::Reduce) s_.values[i] = scalars_.emit({i});
+    if (kernel_.scalars[i].op != Op::Reduce) s_.values[i] = compute({i});
   }
 }
 
+Value* KernelEmitter::compute(ScalarId id) {
+  const loop::Scalar& scalar = kernel_[id];
+  const bool coarse = schedule_.coarse[id.index] && scalar.dtype == DType::F32;
+  if (coarse && scalar.op == Op::Exp) return machine_.coarse_exp(s_.value(scalar.a));
+  if (!coarse || scalar.op != Op::Div) return scalars_.emit(id);
+  Value *a = s_.value(scalar.a), *b = s_.value(scalar.b);
+  const bool vector = EmitState::is_vector(a) || EmitState::is_vector(b);
+  return machine_.coarse_divide(vector ? s_.splat(a) : a, vector ? s_.splat(b) : b);
+}
+
 void KernelEmitter::compute_inside(const std::vector<uint8_t>& needed) {
-  for (uint32_t i = 0; i < kernel_.scalars.size(); ++i)
-    if (needed[i]) s_.values[i] = scalars_.emit({i});
+  for (uint32_t i = 0; i < kernel_.scalars.size(); ++i) {
+    if (!needed[i]) continue;
+    s_.values[i] = kernel_.scalars[i].op == Op::Scan ? scan({i}) : compute({i});
+  }
 }
 
 void KernelEmitter::compute_kept(uint16_t pass, int chunk) {
-  kept_memory_.resize(schedule_.kept.size());
+  kept_memory_.resize(schedule_.kept.scalars.size());
   for (uint32_t i = 0; i < kernel_.scalars.size(); ++i) {
-    if (!schedule_.kept_needed[pass][i]) continue;
-    const auto kept = std::find(schedule_.kept.begin(), schedule_.kept.end(), ScalarId{i});
-    if (kept == schedule_.kept.end()) {
-      s_.values[i] = scalars_.emit({i});
+    if (!schedule_.kept.needed[pass][i]) continue;
+    const auto kept = std::find(schedule_.kept.scalars.begin(), schedule_.kept.scalars.end(), ScalarId{i});
+    if (kept == schedule_.kept.scalars.end()) {
+      s_.values[i] = compute({i});
       continue;
     }
-    const auto which = static_cast<size_t>(kept - schedule_.kept.begin());
+    const auto which = static_cast<size_t>(kept - schedule_.kept.scalars.begin());
     std::vector<llvm::AllocaInst*>& memory = kept_memory_[which];
-    if (pass > schedule_.kept_first[which]) {
+    if (pass > schedule_.kept.first[which]) {
       llvm::AllocaInst* from = memory[static_cast<size_t>(chunk)];
       s_.values[i] = s_.ir.CreateLoad(from->getAllocatedType(), from);
       continue;
     }
-    s_.values[i] = scalars_.emit({i});
+    s_.values[i] = compute({i});
     memory.push_back(reduces_.slot(s_.values[i]->getType()));
     s_.ir.CreateStore(s_.values[i], memory.back());
   }
+}
+
+// A thread takes the same points in every pass, so it reads only what it wrote: no barriers.
+void KernelEmitter::compute_shared(uint16_t pass, Value* at) {
+  for (uint32_t i = 0; i < kernel_.scalars.size(); ++i) {
+    if (!schedule_.shared.needed[pass][i]) continue;
+    const auto kept = std::find(schedule_.shared.scalars.begin(), schedule_.shared.scalars.end(), ScalarId{i});
+    if (kept == schedule_.shared.scalars.end()) {
+      s_.values[i] = compute({i});
+      continue;
+    }
+    const auto which = static_cast<size_t>(kept - schedule_.shared.scalars.begin());
+    const DType dtype = schedule_.shared_dtype(kernel_, which);
+    const llvm::Align align(static_cast<uint64_t>(byte_size(dtype)));
+    llvm::Type* type = s_.memory_type(dtype);
+    if (pass > schedule_.shared.first[which]) {
+      s_.values[i] = memory_.from_memory(dtype, s_.ir.CreateAlignedLoad(type, shared_slot(which, at), align));
+      continue;
+    }
+    const loop::Scalar& scalar = kernel_.scalars[i];
+    const bool plain = scalar.op == Op::Load && !scalar.a.valid();
+    Value* raw = plain ? memory_.raw_load(scalar, schedule_.scalar_index[i]) : compute({i});
+    s_.values[i] = plain ? memory_.from_memory(dtype, raw) : raw;
+    if (!plain && dtype == DType::Bool) raw = s_.ir.CreateZExt(raw, type);
+    s_.ir.CreateAlignedStore(raw, shared_slot(which, at), align);
+  }
+}
+
+// [row of the block][kept scalar][point], rows padded to kRowMultiple points.
+Value* KernelEmitter::shared_slot(size_t kept, Value* at) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  if (row_memory_ == nullptr) {
+    auto* type = llvm::ArrayType::get(ir.getInt8Ty(), 0);
+    row_memory_ = new llvm::GlobalVariable(s_.module, type, /*isConstant=*/false, llvm::GlobalValue::ExternalLinkage,
+                                           nullptr, "row", nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+    row_memory_->setAlignment(llvm::Align(16));
+  }
+  int64_t before = 0, all = 0;
+  for (size_t k = 0; k < schedule_.shared.scalars.size(); ++k) {
+    const int64_t bytes = byte_size(schedule_.shared_dtype(kernel_, k));
+    all += bytes;
+    if (k < kept) before += bytes;
+  }
+  Value* points = ir.CreateAnd(ir.CreateAdd(end_, s_.index(kRowMultiple - 1)), s_.index(-kRowMultiple));
+  Value* row = ir.CreateMul(sreg(Intrinsic::nvvm_read_ptx_sreg_tid_y), s_.index(all));
+  Value* start = ir.CreateMul(ir.CreateAdd(row, s_.index(before)), points);
+  const int64_t bytes = byte_size(schedule_.shared_dtype(kernel_, kept));
+  return ir.CreateGEP(ir.getInt8Ty(), row_memory_, ir.CreateAdd(start, ir.CreateMul(at, s_.index(bytes))));
 }
 
 void emit_kernel(const loop::Kernel& kernel, const Schedule& schedule, Variant variant, const std::string& name,

@@ -17,7 +17,7 @@ namespace cresset::codegen::nvptx {
 size_t parameter_count(const loop::Kernel& kernel, const Schedule& schedule);
 
 // Most threads of a block of the variant.
-int most_threads(Shape shape, Variant variant);
+int most_threads(const Schedule& schedule, Variant variant);
 
 // nullptr, or the text of an operator that no code can be made for.
 const char* unsupported(const loop::Kernel& kernel, const Schedule& schedule);
@@ -62,11 +62,17 @@ class KernelEmitter {
   void rows();
   void start_group();
   void start_splits(llvm::Value* chunks);
+  bool keeps() const { return variant_ == Variant::Kept || variant_ == Variant::Shared; }
+  bool may_split() const { return !schedule_.in_place && !keeps() && schedule_.scans.empty(); }
   void reduction_pass(uint16_t pass);
   void store_pass();
   void row_stores();
   void chunk(llvm::Value* at, uint16_t pass);
   void kept_pass(uint16_t pass);
+  void inner_pass(uint16_t pass);
+  void scan_pass(uint16_t pass);
+  llvm::Value* scan(ScalarId id);
+  llvm::Value* scan_in_group(ScalarId id);
   std::vector<ReduceEmitter::Pair> own_part(uint16_t pass);
   std::vector<ReduceEmitter::Pair> left_parts();
   void leave_parts(const std::vector<ReduceEmitter::Pair>& values);
@@ -74,8 +80,11 @@ class KernelEmitter {
   void for_part_words(const std::function<void(size_t word, size_t reduce, bool is_index)>& body);
 
   void compute_level(uint16_t depth, uint16_t stage);
+  llvm::Value* compute(ScalarId id);
   void compute_inside(const std::vector<uint8_t>& needed);
   void compute_kept(uint16_t pass, int chunk);
+  void compute_shared(uint16_t pass, llvm::Value* at);
+  llvm::Value* shared_slot(size_t kept, llvm::Value* at);
   void fold_all();
   void store_points(uint16_t pass, llvm::Value* condition);
   llvm::Value* stream(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const Body& body);
@@ -102,6 +111,7 @@ class KernelEmitter {
   llvm::Value* members_ = nullptr;
   llvm::Value* outer_ = nullptr;   // number of the outer point or chunk
   llvm::Value* outers_ = nullptr;  // how many there are
+  int64_t rounds_ = 1;             // chunks whose loads are on their way at once
   llvm::Value* active_ = nullptr;  // i1; nullptr: always
   llvm::Value* begin_ = nullptr;   // inner chunks of this thread: from here...
   llvm::Value* end_ = nullptr;     // ... up to here, in steps of members_
@@ -110,6 +120,9 @@ class KernelEmitter {
   uint32_t launch_of_pass_ = 0;  // of several launches, the one that computes the pass
   std::vector<ScalarId> pass_reduces_;
   std::vector<Accumulator> accumulators_;                    // of the pass being emitted
+  llvm::GlobalVariable* row_memory_ = nullptr;               // dynamic shared memory
+  std::unordered_map<ScalarId, llvm::AllocaInst*> carries_;  // of scans, up to this chunk
+  llvm::Value* inside_ = nullptr;                            // of a pass in order: this thread's chunk exists
   std::vector<llvm::GlobalVariable*> tile_memory_;           // by scalar
   std::vector<std::vector<llvm::AllocaInst*>> kept_memory_;  // [kept scalar][chunk]
 };

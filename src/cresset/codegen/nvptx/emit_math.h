@@ -6,6 +6,9 @@
 
 namespace cresset::codegen::nvptx {
 
+// The text of a division with an error of 2 units in the last place.
+inline constexpr const char* kDivFull = "div.full.f32 $0, $1, $2;";
+
 class GpuOps final : public MachineOps {
  public:
   GpuOps(GpuState& state, IndexEmitter& index, MemoryEmitter& memory) : s_(state), index_(index), memory_(memory) {}
@@ -14,6 +17,10 @@ class GpuOps final : public MachineOps {
   llvm::Value* round_to(DType narrow, llvm::Value* v) override { return memory_.round_to(narrow, v); }
   llvm::Value* math(loop::Op op, std::vector<llvm::Value*> operands) override;
   llvm::Value* fmod(llvm::Value* a, llvm::Value* b) override;
+
+  // With errors of at most 2 units in the last place, on f32.
+  llvm::Value* coarse_exp(llvm::Value* x);
+  llvm::Value* coarse_divide(llvm::Value* a, llvm::Value* b);
 
   // Whether math() knows the operator on this dtype.
   static bool knows(loop::Op op, DType dtype);

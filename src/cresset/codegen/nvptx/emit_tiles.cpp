@@ -117,7 +117,7 @@ void KernelEmitter::tile_point(Value* row, Value* column) {
   for (uint32_t i = 0; i < kernel_.scalars.size(); ++i) {
     if (!schedule_.live[i] || schedule_.depth[i] != 2) continue;
     if (!schedule_.tiled[i]) {
-      s_.values[i] = scalars_.emit({i});
+      s_.values[i] = compute({i});
       continue;
     }
     const DType dtype = kernel_.buffers[kernel_.scalars[i].buffer.index].dtype;

@@ -11,6 +11,7 @@ constexpr int64_t kThreads = 256;       // of a block, where nothing says otherw
 constexpr int64_t kMostGroup = 1024;    // threads that share a row
 constexpr int64_t kChunksInFlight = 4;  // that a thread of a row loads before it waits
 constexpr int64_t kColumnsGroup = 8;    // threads along y of columns
+constexpr int64_t kSharedChunks = 8;    // of a thread, where the row lies in shared memory
 constexpr int64_t kMostSplits = 256;
 constexpr int64_t kLeastSplitRounds = 4;  // a block that shares a row goes round its chunks at least so many times
 constexpr int64_t kMostGridX = 0x7fffffff;
@@ -20,14 +21,24 @@ int64_t power_of_two(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
-// Enough blocks to fill the machine twice, none with next to nothing to do.
+// Enough blocks to fill half the machine, none with next to nothing to do.
 int64_t splits_for(const Numbers& n, const Machine& machine, int64_t blocks, int64_t threads, int64_t chunks,
                    int64_t group) {
   if (!n[kMaySplit]) return 1;
-  const int64_t wanted = 2 * machine.multiprocessors * std::max<int64_t>(1, machine.most_threads / threads / 2);
+  const int64_t wanted = machine.multiprocessors * std::max<int64_t>(1, machine.most_threads / threads / 2);
   if (blocks * 2 > wanted) return 1;
   const int64_t most = chunks / (group * kChunksInFlight * kLeastSplitRounds);
   return std::clamp<int64_t>(std::min(ceil_div(wanted, std::max<int64_t>(blocks, 1)), most), 1, kMostSplits);
+}
+
+// Points of a row in shared memory, of each kept scalar: whole vectors of any dtype.
+int64_t shared_row_bytes(const Numbers& n) {
+  return n[kRowBytes] * (ceil_div(n.inner_chunks(Variant::Shared), kRowMultiple) * kRowMultiple);
+}
+
+// A part of a warp, or whole warps.
+int64_t group_for(int64_t threads) {
+  return threads <= kWarpThreads ? power_of_two(threads) : ceil_div(threads, kWarpThreads) * kWarpThreads;
 }
 
 Launch rows(const Numbers& n, Variant variant, const Machine& machine, int64_t group, int64_t splits) {
@@ -35,13 +46,21 @@ Launch rows(const Numbers& n, Variant variant, const Machine& machine, int64_t g
   const int64_t count = n.outer_chunks(variant), chunks = n.inner_chunks(variant);
   if (count == 0) return out;
   if (variant == Variant::Kept) {
-    group = std::max(group, ceil_div(ceil_div(chunks, kKeptChunks), kWarpThreads) * kWarpThreads);
+    group = std::max(group, group_for(ceil_div(chunks, kKeptChunks)));
+    splits = 1;
+  } else if (variant == Variant::Shared) {
+    if (group == 0) group = power_of_two(ceil_div(chunks, kSharedChunks));
+    while (group <= kWarpThreads && shared_row_bytes(n) * (kThreads / group) > kMostSharedBytes) group *= 2;
     splits = 1;
   } else if (group == 0) {
-    group = std::clamp<int64_t>(power_of_two(ceil_div(chunks, kChunksInFlight)), kWarpThreads, kThreads);
+    group = std::clamp<int64_t>(power_of_two(ceil_div(chunks, kChunksInFlight)), 1, kThreads);
   }
-  group = std::clamp<int64_t>(group, kWarpThreads, kMostGroup);
-  const int64_t rows_of_block = group == kWarpThreads ? kThreads / kWarpThreads : 1;
+  const int64_t most = variant == Variant::Kept     ? most_kept_threads(n.lanes(variant))
+                       : variant == Variant::Shared ? n[kSharedThreads]
+                                                    : kMostGroup;
+  group = std::clamp<int64_t>(group, 1, most);
+  const int64_t rows_of_block = group <= kWarpThreads ? kThreads / group : 1;
+  if (variant == Variant::Shared) out.shared_bytes = static_cast<uint32_t>(shared_row_bytes(n) * rows_of_block);
   const int64_t blocks = ceil_div(count, rows_of_block);
   if (splits == 0) splits = splits_for(n, machine, blocks, group * rows_of_block, chunks, group);
   if (!n[kMaySplit]) splits = 1;
@@ -58,7 +77,7 @@ Launch columns(const Numbers& n, Variant variant, const Machine& machine, int64_
   const int64_t count = n.outer_chunks(variant), chunks = n.inner_chunks(variant);
   if (count == 0) return out;
   if (group == 0) group = std::clamp<int64_t>(power_of_two(ceil_div(chunks, kChunksInFlight)), 1, kColumnsGroup);
-  group = std::clamp<int64_t>(group, 1, kColumnsGroup);
+  group = n[kInOrder] ? 1 : std::clamp<int64_t>(group, 1, kColumnsGroup);
   const int64_t blocks = ceil_div(count, kWarpThreads);
   if (splits == 0) splits = splits_for(n, machine, blocks, kWarpThreads * group, chunks, group);
   if (!n[kMaySplit]) splits = 1;
@@ -123,12 +142,13 @@ bool Numbers::allows(Variant variant, std::span<const uint64_t> addresses) const
   if (variant == Variant::Narrow64) return true;
   if (outputs_[kGreatest] >= kNoIndex32) return false;
   if (variant == Variant::Narrow32 || variant == Variant::Tiled) return true;
+  const int64_t chunks = inner_chunks(variant);
+  if (variant == Variant::Shared) return chunks >= 1 && shared_row_bytes(*this) <= kMostSharedBytes;
   if (outputs_[kWideHolds] == 0) return false;
   for (size_t i = 0; i < alignments().size(); ++i)
     if (addresses[i] % static_cast<uint64_t>(alignments()[i]) != 0) return false;
   if (variant == Variant::Wide) return true;
-  const int64_t chunks = inner_chunks(variant);
-  return chunks >= 1 && chunks <= kMostGroup * kKeptChunks;
+  return chunks >= 1 && chunks <= most_kept_threads(lanes(variant)) * kKeptChunks;
 }
 
 Launch launch_of(const Numbers& numbers, Variant variant, const Machine& machine, int64_t group, int64_t splits) {
@@ -147,11 +167,17 @@ Launch choose_launch(const Numbers& numbers, std::span<const uint64_t> addresses
   // A few long rows are split rather than kept.
   const bool few_rows = numbers[kMaySplit] != 0 && numbers[kOuterPoints] * 4 < machine.multiprocessors;
   const bool long_rows = numbers.inner_chunks(Variant::Wide) > 2 * kThreads * kKeptChunks;
-  const Variant order[] = {Variant::Tiled, Variant::Kept, Variant::Wide, Variant::Narrow32, Variant::Narrow64};
+  const bool reads_once = numbers[kPasses] < 2;
+  const Variant order[] = {Variant::Tiled, Variant::Kept,     Variant::Shared,
+                           Variant::Wide,  Variant::Narrow32, Variant::Narrow64};
   for (const Variant variant : order) {
     if (variant == Variant::Tiled && !fills_tiles(numbers)) continue;
-    if (variant == Variant::Kept && few_rows && long_rows) continue;
-    if (numbers.allows(variant, addresses)) return launch_of(numbers, variant, machine);
+    const bool keeps = variant == Variant::Kept || variant == Variant::Shared;
+    if (keeps && few_rows && long_rows) continue;
+    if (variant == Variant::Shared && reads_once) continue;
+    if (!numbers.allows(variant, addresses)) continue;
+    const Launch launch = launch_of(numbers, variant, machine);
+    if (launch.shared_bytes <= machine.shared_bytes) return launch;
   }
   return {};
 }

@@ -15,12 +15,16 @@ namespace cresset::codegen::nvptx {
 enum Number : uint8_t {
   kShape,
   kLanes,
-  kVariantSet,   // bit i: variant i exists
-  kReductions,   // values of 8 bytes that a group shares for each outer point: two for an ArgMax
-  kStages,       // passes before the last
-  kMaySplit,     // several blocks may share the inner points of an outer point
-  kWidestBytes,  // of an element that is read or written at each point
-  kTileSide,     // points of both loops in a square of the Tiled variant
+  kVariantSet,     // bit i: variant i exists
+  kReductions,     // values of 8 bytes that a group shares for each outer point: two for an ArgMax
+  kStages,         // passes before the last
+  kMaySplit,       // several blocks may share the inner points of an outer point
+  kInOrder,        // columns have one thread each
+  kPasses,         // over the data, where rows are read again
+  kRowBytes,       // of shared memory for each point of a row
+  kSharedThreads,  // most threads of a block with a row in shared memory
+  kWidestBytes,    // of an element that is read or written at each point
+  kTileSide,       // points of both loops in a square of the Tiled variant
   kTileExtent,
   kBuffers,      // entries of alignment follow the numbers
   kGreatest,     // bound of every index expression, at most kNoIndex32
@@ -37,15 +41,20 @@ inline constexpr int64_t kNoIndex32 = int64_t{1} << 31;
 // A multiplier and a shift in one number: n / divisor == (n * multiplier) >> shift for n < 2^31.
 uint64_t magic_of(int64_t divisor);
 
+// Dynamic shared memory of a block on the greatest chip: its 227 KB less the static part.
+inline constexpr int64_t kMostSharedBytes = 223 * 1024;
+
 struct Machine {
   int multiprocessors = 132;
   int64_t most_threads = 2048;  // resident on a multiprocessor
+  int64_t shared_bytes = kMostSharedBytes;
 };
 
 struct Launch {
   Variant variant = Variant::Narrow64;
   uint32_t grid_x = 0, grid_y = 1, block_x = 1, block_y = 1;
   uint32_t splits = 1;          // blocks along y that share outer points; launched once a pass
+  uint32_t shared_bytes = 0;    // dynamic
   int64_t workspace_bytes = 0;  // for what splits leave for the next launch
   bool nothing() const { return grid_x == 0; }
 };

@@ -11,9 +11,12 @@
 #include "codegen/nvptx/device_kernel.h"
 #include "codegen/nvptx/emit_kernel.h"
 #include "codegen/nvptx/target.h"
+#include "runtime/index_reports.h"
 
 namespace cresset::codegen::nvptx {
 namespace {
+
+static_assert(loop::kNothingReported == runtime::IndexReports::kNothing);
 
 Result<std::string> text_of(PtxCompiler& compiler, const loop::Kernel& kernel, const Schedule& schedule,
                             const std::string& entry) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "codegen/nvptx/launch.h"
 #include "loop/canonical.h"
@@ -15,11 +16,12 @@ using loop::Kernel;
 using loop::Op;
 using sym::Kind;
 
-constexpr int64_t kVectorBytes = 16;           // of one access of a thread
-constexpr int64_t kMostGathered = 4;           // elements between lanes that gathers read well
-constexpr int kMostLanes = 8;                  // registers: a lane of bytes takes as many as one of floats
-constexpr int64_t kMostTileBytes = 24 * 1024;  // of shared memory, so that a multiprocessor holds 8 blocks
-constexpr int kMostKeptRegisters = 96;         // of the values that a thread keeps for later passes
+constexpr int64_t kVectorBytes = 16;                   // of one access of a thread
+constexpr int64_t kMostGathered = 4;                   // elements between lanes that gathers read well
+constexpr int kMostLanes = 8;                          // registers: a lane of bytes takes as many as one of floats
+constexpr int64_t kMostTileBytes = 24 * 1024;          // of shared memory, so that a multiprocessor holds 8 blocks
+constexpr int kFewThreads = 256, kManyThreads = 1024;  // of a block with a row in shared memory
+constexpr int kMostKeptRegisters = 96;                 // of the values that a thread keeps for later passes
 
 // A bound of the absolute value of index expressions, over size symbols. Every step is cut off at kNoIndex32, so that
 // none leaves 64 bits.
@@ -129,6 +131,9 @@ class Scheduler : Planner {
     for (uint16_t p = 0; p <= out_.analysis.stages; ++p) out_.needed.push_back(needed_in(p));
     choose_lanes();
     prove_unsigned();
+    find_scans();
+    find_big();
+    find_coarse();
     keep_rows();
     join_passes();
     find_divisors();
@@ -140,6 +145,18 @@ class Scheduler : Planner {
  private:
   const loop::Buffer& buffer(loop::BufferId id) const { return kernel_.buffers[id.index]; }
 
+  // An access that few loops move touches little memory.
+  double share(ExprId e, const Loop& along) {
+    constexpr double kOfLoop = 1.0 / 16;
+    bool indirect = false;
+    loop::for_each_bound_scalar(kernel_, e, [&](ScalarId) { indirect = true; });
+    double out = 1;
+    for (const auto* loops : {&space().outer, &space().inner})
+      for (const Loop& loop : *loops)
+        if (!indirect && loop.var != along.var && !pool_.uses_var(e, loop.var)) out *= kOfLoop;
+    return out;
+  }
+
   // Bytes that neighbours along the loop read and write side by side, less those that they would gather.
   double votes_for(const Loop& loop) {
     const bool has_rows = !space().inner.empty();
@@ -149,7 +166,7 @@ class Scheduler : Planner {
       if (!e.valid() || (has_rows && !is_point) || !pool_.uses_var(e, loop.var)) return;
       const bool affine = pool_.affine_in(e, loop.var, form);
       const bool side_by_side = affine && pool_.is_const(form.coefficient, 1);
-      votes += side_by_side ? weight * static_cast<double>(byte_size(dtype)) : has_rows ? -8.0 : 0.0;
+      votes += share(e, loop) * (side_by_side ? weight * static_cast<double>(byte_size(dtype)) : has_rows ? -8.0 : 0.0);
     };
     for (size_t i = 0; i < count(); ++i)
       if (scalar(i).op == Op::Load)
@@ -227,15 +244,24 @@ class Scheduler : Planner {
   bool is_whole(const IndexForm& form, std::vector<ExprId>& strides) {
     if (!form.coefficient.valid() || !pool_.is_const(form.coefficient, 1)) return false;
     ExprId rest = form.rest;
-    for (const Loop& loop : out_.loops) {
+    std::vector<ExprId> found;
+    const auto steps_by = [&](VarId var) {
       sym::ExprPool::Affine part;
-      if (loop.var == vector_var() || !pool_.uses_var(rest, loop.var)) continue;
-      if (!pool_.affine_in(rest, loop.var, part) || !only_sizes(part.coefficient)) return false;
-      strides.push_back(part.coefficient);
+      if (var == vector_var() || !pool_.uses_var(rest, var)) return true;
+      if (!pool_.affine_in(rest, var, part) || !only_sizes(part.coefficient)) return false;
+      found.push_back(part.coefficient);
       rest = part.rest;
-    }
-    strides.push_back(rest);
-    return only_sizes(rest);
+      return true;
+    };
+    for (const Loop& loop : out_.loops)
+      if (!steps_by(loop.var)) return false;
+    // Rows of a table: an index from memory that all lanes share.
+    for (const loop::Binding& b : kernel_.bindings)
+      if (!out_.is_vector[b.scalar.index] && !steps_by(b.var)) return false;
+    found.push_back(rest);
+    if (!only_sizes(rest)) return false;
+    strides.insert(strides.end(), found.begin(), found.end());
+    return true;
   }
 
   void choose_lanes() {
@@ -280,28 +306,66 @@ class Scheduler : Planner {
     return ours;
   }
 
+  // Scalars that reach nothing but values rounded to 16 bits. Errors of 2 units of an f32 do not show there.
+  void find_coarse() {
+    out_.coarse.assign(count(), 1);
+    const auto exact = [&](ScalarId id) { out_.coarse[id.index] = 0; };
+    for (const loop::Store& s : kernel_.stores) {
+      if (byte_size(buffer(s.buffer).dtype) > 2) exact(s.value);
+      if (s.condition.valid()) exact(s.condition);
+      loop::for_each_bound_scalar(kernel_, s.address, exact);
+    }
+    for (size_t i = count(); i-- > 0;) {
+      const loop::Scalar& s = scalar(i);
+      const bool arg = s.combine == loop::Combine::ArgMax || s.combine == loop::Combine::ArgMin;
+      const bool decides = s.dtype != DType::F32 || s.op == Op::Scan || (s.op == Op::Reduce && arg);
+      if (s.op == Op::RoundTo || (out_.coarse[i] && !decides)) {
+        loop::for_each_bound_scalar(kernel_, s.expr, exact);
+        if (s.op == Op::Select || s.op == Op::Load) exact_if_valid(s.a);
+        continue;
+      }
+      loop::for_each_operand(kernel_, s, exact);
+    }
+  }
+  void exact_if_valid(ScalarId id) {
+    if (id.valid()) out_.coarse[id.index] = 0;
+  }
+
+  void find_scans() {
+    if (out_.first_inner() == out_.loops.size()) return;
+    for (uint32_t i = 0; i < count(); ++i)
+      if (out_.live[i] && scalar(i).op == Op::Scan) out_.scans.push_back({i});
+  }
+
   // Values of a row that several passes need, latest in dependence order first: what one keeps, the next may not need.
-  void keep_rows() {
-    if (out_.shape != Shape::Rows || out_.lanes == 1 || out_.analysis.stages == 0) return;
+  KeptRow keep_values(bool heavy, int most_registers) {
+    KeptRow out;
     int registers = 0;
     for (size_t i = count(); i-- > 0;) {
-      const bool dear = scalar(i).op == Op::Load || is_heavy(scalar(i).op);
+      const bool dear = scalar(i).op == Op::Load || (heavy && is_heavy(scalar(i).op));
       if (!dear || !out_.live[i] || out_.depth[i] <= out_.row_depth()) continue;
       std::vector<uint16_t> passes;
       for (uint16_t p = 0; p <= out_.analysis.stages; ++p)
         if (needed_in(p)[i]) passes.push_back(p);
       const int words = static_cast<int>(std::max<int64_t>(1, byte_size(scalar(i).dtype) / 4));
       const int its = words * kKeptChunks * (out_.is_vector[i] ? out_.lanes : 1);
-      if (passes.size() < 2 || registers + its > kMostKeptRegisters) continue;
+      if (passes.size() < 2 || registers + its > most_registers) continue;
       registers += its;
       out_.spilled.push_back({static_cast<uint32_t>(i)});
       out_.spilled_first.push_back(passes[0]);
     }
-    for (uint16_t p = 0; p <= out_.analysis.stages; ++p) out_.kept_needed.push_back(needed_in(p));
-    out_.kept = std::move(out_.spilled);
-    out_.kept_first = std::move(out_.spilled_first);
+    for (uint16_t p = 0; p <= out_.analysis.stages; ++p) out.needed.push_back(needed_in(p));
+    out.scalars = std::move(out_.spilled);
+    out.first = std::move(out_.spilled_first);
     out_.spilled.clear();
     out_.spilled_first.clear();
+    return out;
+  }
+
+  void keep_rows() {
+    if (out_.shape != Shape::Rows || out_.analysis.stages == 0 || !out_.scans.empty()) return;
+    out_.kept = keep_values(/*heavy=*/true, kMostKeptRegisters);
+    out_.shared = keep_values(/*heavy=*/false, std::numeric_limits<int>::max());
   }
 
   // Sum(exp(x - max)) where max is the Max of x.
@@ -383,6 +447,23 @@ class Scheduler : Planner {
     return pool_.max(most, pool_.max(outer, inner));
   }
 
+  // Passes over the data where nothing is kept.
+  int64_t passes() {
+    const bool stores = std::find(out_.store_in_row.begin(), out_.store_in_row.end(), 0) != out_.store_in_row.end();
+    return out_.analysis.stages - std::count(out_.skipped.begin(), out_.skipped.end(), 1) + stores;
+  }
+  // Of shared memory, for each point of a row.
+  int64_t row_bytes() {
+    int64_t out = 0;
+    for (size_t k = 0; k < out_.shared.scalars.size(); ++k) out += byte_size(out_.shared_dtype(kernel_, k));
+    return out;
+  }
+
+  void find_big() {
+    for (size_t i = 0; i < count(); ++i)
+      out_.big |= out_.live[i] && scalar(i).dtype == DType::F64 && is_heavy(scalar(i).op);
+  }
+
   void find_numbers() {
     int64_t reductions = 0, widest = 1, variants = 0;
     for (size_t i = 0; i < count(); ++i) {
@@ -403,7 +484,11 @@ class Scheduler : Planner {
     set(kVariantSet, variants);
     set(kReductions, reductions);
     set(kStages, out_.analysis.stages - std::count(out_.skipped.begin(), out_.skipped.end(), 1));
-    set(kMaySplit, out_.analysis.stages > 0 && !out_.in_place);
+    set(kMaySplit, out_.analysis.stages > 0 && !out_.in_place && out_.scans.empty());
+    set(kInOrder, !out_.scans.empty());
+    set(kPasses, passes());
+    set(kRowBytes, row_bytes());
+    set(kSharedThreads, out_.shared_threads());
     set(kWidestBytes, widest);
     set(kBuffers, static_cast<int64_t>(kernel_.buffers.size()));
     set(kTileSide, out_.tile_side);
@@ -431,6 +516,8 @@ std::string_view suffix(Variant variant) {
       return "_kept";
     case Variant::Tiled:
       return "_tiled";
+    case Variant::Shared:
+      return "_shared";
     case Variant::Narrow32:
       return "_narrow";
     case Variant::Narrow64:
@@ -438,6 +525,13 @@ std::string_view suffix(Variant variant) {
   }
   return "";
 }
+
+DType Schedule::shared_dtype(const loop::Kernel& kernel, size_t k) const {
+  const loop::Scalar& s = kernel[shared.scalars[k]];
+  return s.op == Op::Load && !s.a.valid() ? kernel.buffers[s.buffer.index].dtype : s.dtype;
+}
+
+int Schedule::shared_threads() const { return big ? kFewThreads : kManyThreads; }
 
 bool Schedule::is_joined_sum(ScalarId id) const {
   return std::any_of(joined.begin(), joined.end(), [&](const auto& pair) { return pair.second == id; });
@@ -449,9 +543,11 @@ bool Schedule::has(Variant variant) const {
     case Variant::Wide:
       return lanes > 1;
     case Variant::Kept:
-      return lanes > 1 && !kept.empty();
+      return lanes > 1 && shape == Shape::Rows && analysis.stages > 0 && scans.empty();
     case Variant::Tiled:
       return has_tile();
+    case Variant::Shared:
+      return !shared.scalars.empty();
     case Variant::Narrow32:
       return shape == Shape::Points || loops.size() > 2;
     case Variant::Narrow64:
@@ -472,7 +568,11 @@ std::string schedule_text(const Kernel& kernel, const Schedule& s) {
   if (s.has_tile()) out += fmt::format(" tile {} of {}", s.tile, s.tile_side);
   for (const uint8_t tiled : s.tiled) out += tiled ? 't' : '-';
   out += '\n';
-  for (size_t k = 0; k < s.kept.size(); ++k) out += fmt::format("keep %{} {}\n", s.kept[k].index, s.kept_first[k]);
+  for (const KeptRow* row : {&s.kept, &s.shared})
+    for (size_t k = 0; k < row->scalars.size(); ++k)
+      out += fmt::format("keep %{} {}\n", row->scalars[k].index, row->first[k]);
+  for (const uint8_t coarse : s.coarse) out += coarse ? 'c' : '-';
+  out += '\n';
   for (const auto& [max, sum] : s.joined) out += fmt::format("join %{} %{}\n", max.index, sum.index);
   for (const ExprId divisor : s.divisors) out += "d " + names.text(divisor) + "\n";
   return out + plan_text(kernel, s);
@@ -485,7 +585,7 @@ std::string describe(const Kernel& kernel, const Schedule& s) {
     out += fmt::format(" {}{}[{}]", k == s.vector ? "vector " : "", s.loops[k].inner ? "inner" : "outer",
                        kernel.env().to_string(s.loops[k].extent));
   if (s.has_tile()) out += fmt::format("; tiles of {} along loop {}", s.tile_side, s.tile);
-  return out + fmt::format("; {} lanes, {} kept\n", s.lanes, s.kept.size());
+  return out + fmt::format("; {} lanes, {} kept\n", s.lanes, s.kept.scalars.size());
 }
 
 }  // namespace cresset::codegen::nvptx

@@ -20,17 +20,32 @@ namespace cresset::codegen::nvptx {
 enum class Shape : uint8_t { Points, Rows, Columns };
 
 // Tiled: squares through shared memory, 32-bit indices. Wide: `lanes` elements at a time with whole vector accesses,
-// 32-bit indices. Kept: wide rows that fit into registers, read once for all passes. Narrow: one element at a time;
-// Narrow64 with 64-bit indices serves every size.
-enum class Variant : uint8_t { Wide, Kept, Tiled, Narrow32, Narrow64 };
-inline constexpr int kVariants = 5;
+// 32-bit indices. Kept: wide rows that fit into registers, read once for all passes. Shared: rows of any alignment that
+// fit into shared memory, also read once. Narrow: one element at a time; Narrow64 with 64-bit indices serves every
+// size.
+enum class Variant : uint8_t { Wide, Kept, Tiled, Shared, Narrow32, Narrow64 };
+inline constexpr int kVariants = 6;
 std::string_view suffix(Variant variant);  // of the function's name
 
 // Chunks of a row that a thread of the Kept variant holds.
 inline constexpr int kKeptChunks = 4;
 
+// Threads of a block of the Kept variant: with 8 lanes a thread needs more registers than 1024 threads have.
+inline int most_kept_threads(int lanes) { return lanes > 4 ? 512 : 1024; }
+
+// Rows in shared memory are padded to a multiple of so many points.
+inline constexpr int kRowMultiple = 16;
+
 // Threads of a block of the Tiled variant: x along the loop of the accesses, y across it.
 inline constexpr int kTileThreadsX = 32, kTileThreadsY = 8;
+
+// Scalars of a row that are kept from the pass which computes them first. Fewer scalars are needed in each pass than
+// where rows are read again.
+struct KeptRow {
+  std::vector<ScalarId> scalars;
+  std::vector<uint16_t> first;               // the pass that computes them
+  std::vector<std::vector<uint8_t>> needed;  // [pass][scalar]
+};
 
 struct Schedule : KernelPlan {
   Shape shape = Shape::Points;
@@ -43,12 +58,14 @@ struct Schedule : KernelPlan {
   std::vector<ExprId> divisors;
   ExprId chunks;                   // of the vector loop, in wide variants: among the divisors unless constant
   std::vector<ExprId> conditions;  // all multiples of `lanes` where the wide variants hold
+  bool big = false;                // functions of doubles: many registers
   bool in_place = false;           // a buffer is read and written
 
-  // Rows in registers: other scalars are needed in each pass than where rows are read again.
-  std::vector<ScalarId> kept;
-  std::vector<uint16_t> kept_first;               // the pass that computes them
-  std::vector<std::vector<uint8_t>> kept_needed;  // [pass][scalar]
+  KeptRow kept;    // in registers: loads and heavy functions
+  KeptRow shared;  // in shared memory: loads
+  // In shared memory a plain load keeps the element's own dtype.
+  DType shared_dtype(const loop::Kernel& kernel, size_t k) const;
+  int shared_threads() const;  // most threads of a block
 
   // Softmax, where rows are read again for each pass: a maximum, and a sum of exp(x - maximum) that is computed with
   // it.
@@ -56,10 +73,13 @@ struct Schedule : KernelPlan {
   bool is_joined_sum(ScalarId id) const;
   std::vector<uint8_t> skipped;  // by pass: all its reductions are joined sums
 
+  std::vector<ScalarId> scans;  // live scans over a loop: rows in order, which no blocks share
+
   std::vector<ExprId> numbers;  // outputs of the LaunchPlan (launch.h)
 
-  std::vector<uint8_t> tiled;  // by scalar: a load with neighbours along the tile loop
-  int tile_side = 0;           // points of both loops in a square
+  std::vector<uint8_t> coarse;  // by scalar: approximations of 2 units in the last place serve
+  std::vector<uint8_t> tiled;   // by scalar: a load with neighbours along the tile loop
+  int tile_side = 0;            // points of both loops in a square
 
   bool has(Variant variant) const;
   // Whether the last chunk may be short: elsewhere the vector loop is a multiple of the lanes in wide variants.

@@ -58,6 +58,12 @@ FunctionProperties CudaDevice::properties_of(DeviceFunction function) {
   return {attribute(kRegisters), attribute(kSharedBytes), attribute(kLocalBytes)};
 }
 
+void CudaDevice::allow_shared(DeviceFunction function, int64_t bytes) {
+  driver_->check(
+      driver_->set_kernel_attribute(kMostDynamicSharedBytes, static_cast<int>(bytes), function.handle, device_),
+      "cuKernelSetAttribute");
+}
+
 void CudaDevice::launch(DeviceFunction function, const LaunchConfig& config, std::span<const int64_t> parameters,
                         Stream stream) {
   size_t bytes = parameters.size_bytes();
@@ -78,6 +84,15 @@ void* CudaDevice::allocate(size_t bytes) {
 }
 
 void CudaDevice::free(void* memory) { driver_->check(driver_->free(reinterpret_cast<uint64_t>(memory)), "cuMemFree"); }
+
+void* CudaDevice::allocate_host(size_t bytes) {
+  enter();
+  void* memory = nullptr;
+  driver_->check(driver_->allocate_host(&memory, bytes == 0 ? 1 : bytes, kPortable | kDeviceMapped), "cuMemHostAlloc");
+  return memory;
+}
+
+void CudaDevice::free_host(void* memory) { driver_->check(driver_->free_host(memory), "cuMemFreeHost"); }
 
 void CudaDevice::copy(void* to, const void* from, size_t bytes, Stream stream) {
   if (bytes == 0) return;

@@ -15,10 +15,13 @@ class CudaDevice final : public GpuDevice {
   Result<void*> load(const KernelImage& image) override;
   DeviceFunction function(void* loaded, const std::string& name) override;
   FunctionProperties properties_of(DeviceFunction function) override;
+  void allow_shared(DeviceFunction function, int64_t bytes) override;
   void launch(DeviceFunction function, const LaunchConfig& config, std::span<const int64_t> parameters,
               Stream stream) override;
   void* allocate(size_t bytes) override;
   void free(void* memory) override;
+  void* allocate_host(size_t bytes) override;
+  void free_host(void* memory) override;
   void copy(void* to, const void* from, size_t bytes, Stream stream) override;
   void fill(void* to, uint8_t value, size_t bytes, Stream stream) override;
   void synchronize(Stream stream) override;

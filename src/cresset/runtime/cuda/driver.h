@@ -28,7 +28,9 @@ struct Driver {
 // Values of CUdevice_attribute and CUfunction_attribute.
 inline constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kThreadsOfMultiprocessor = 39,
                      kSharedOfBlockOptin = 97, kL2Bytes = 38;
-inline constexpr int kSharedBytes = 1, kLocalBytes = 3, kRegisters = 4;
+inline constexpr int kSharedBytes = 1, kLocalBytes = 3, kRegisters = 4, kMostDynamicSharedBytes = 8;
 inline constexpr int kNotReady = 600;
+// Flags of cuMemHostAlloc: memory that all contexts use, and kernels too.
+inline constexpr unsigned kPortable = 1, kDeviceMapped = 2;
 
 }  // namespace cresset::runtime::cuda
