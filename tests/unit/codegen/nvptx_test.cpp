@@ -133,7 +133,7 @@ TEST(NvptxLaunch, RowsAreKeptStreamedOrSplit) {
   EXPECT_EQ(Planned(odd).choose({256, 512}).variant, Variant::Shared);
   EXPECT_EQ(Planned(odd).choose({256, 512}).shared_bytes, 2u * 50272);
   EXPECT_EQ(Planned(middling).choose({256, 512}).variant, Variant::Shared);
-  EXPECT_EQ(Planned(middling).choose({256, 512}).block_x, 1024u);
+  EXPECT_EQ(Planned(middling).choose({256, 512}).block_x, 512u);
   sum(columns, 100000, 64, DType::F32, true);
   Launch launch = Planned(brief).choose({256, 512});
   EXPECT_EQ(launch.variant, Variant::Kept);

@@ -16,12 +16,12 @@ using loop::Kernel;
 using loop::Op;
 using sym::Kind;
 
-constexpr int64_t kVectorBytes = 16;                   // of one access of a thread
-constexpr int64_t kMostGathered = 4;                   // elements between lanes that gathers read well
-constexpr int kMostLanes = 8;                          // registers: a lane of bytes takes as many as one of floats
-constexpr int64_t kMostTileBytes = 24 * 1024;          // of shared memory, so that a multiprocessor holds 8 blocks
-constexpr int kFewThreads = 256, kManyThreads = 1024;  // of a block with a row in shared memory
-constexpr int kMostKeptRegisters = 96;                 // of the values that a thread keeps for later passes
+constexpr int64_t kVectorBytes = 16;                  // of one access of a thread
+constexpr int64_t kMostGathered = 4;                  // elements between lanes that gathers read well
+constexpr int kMostLanes = 8;                         // registers: a lane of bytes takes as many as one of floats
+constexpr int64_t kMostTileBytes = 24 * 1024;         // of shared memory, so that a multiprocessor holds 8 blocks
+constexpr int kFewThreads = 256, kManyThreads = 512;  // of a block with a row in shared memory
+constexpr int kMostKeptRegisters = 96;                // of the values that a thread keeps for later passes
 
 // A bound of the absolute value of index expressions, over size symbols. Every step is cut off at kNoIndex32, so that
 // none leaves 64 bits.
