@@ -474,7 +474,8 @@ at::Tensor cov(const at::Tensor& self, int64_t correction, const Optional& frequ
 // Determined once, by a convolution through oneDNN.
 bool volumes_channels_last() {
   static const bool found = [] {
-    const c10::impl::ForceDispatchKeyGuard plainly({}, {});  // no capture, mode or transform takes part
+    // No capture, mode or transform takes part.
+    const c10::impl::ForceDispatchKeyGuard plainly(c10::default_included_set, c10::default_excluded_set);
     const at::Tensor volumes = at::zeros({2, 2, 2, 2, 2}, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast3d);
     return at::conv3d(volumes, at::zeros({2, 2, 1, 1, 1}, at::kFloat)).is_contiguous(at::MemoryFormat::ChannelsLast3d);
   }();

@@ -296,9 +296,10 @@ const c10::Argument* receiver(const c10::FunctionSchema& schema, const CressetCa
   return named ? &arguments[static_cast<size_t>(*named)] : nullptr;
 }
 
-// Whether an operator with this name, of any library, takes a list of ints where the call has a symbolic int. torch
-// accepts a plain int for such a list, and no symbolic int.
-bool gives_int_for_list(const CressetCall& call, std::string_view name) {
+// Whether an operator with this name, of any library, may take a list of ints where the call has a symbolic int. torch
+// accepts a plain int for such a list, and no symbolic int. The functions of single overloads have no name.
+bool may_give_int_for_list(const CressetCall& call, std::string_view name) {
+  if (name.empty()) return true;
   const auto is_given_for_list = [&](const c10::FunctionSchema& schema) {
     for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) {
       const c10::Argument* const argument = is_symint(call.args[i]) ? receiver(schema, call, i) : nullptr;
@@ -375,8 +376,9 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
     PyRef value =
         PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
     if (value) return value;
-    // torch's parser has refused the symbolic int, and the call has had no side effect.
-    if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0 || !gives_int_for_list(call, name)) throw PythonError{};
+    // Where torch's parser has refused the symbolic int, the call has had no side effect. Any other error is raised
+    // again.
+    if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0 || !may_give_int_for_list(call, name)) throw PythonError{};
     PyErr_Clear();
     specializes_ints = true;
   }
