@@ -77,10 +77,11 @@ at::Tensor ResultViews::of_written(size_t i, const at::Tensor& base, const int64
 }
 
 // A tensor with another version counter is no view of its memory's base for autograd: later views of it would take the
-// base's counter.
+// base's counter. The result of detach() is a view for forward-mode derivatives alone.
 static void view_apart(const at::Tensor& tensor, const at::Tensor& of) {
   using torch::autograd::DifferentiableViewMeta;
-  if (torch::autograd::impl::get_view_autograd_meta(tensor) == nullptr || tensor.requires_grad()) return;
+  const DifferentiableViewMeta* const meta = torch::autograd::impl::get_view_autograd_meta(tensor);
+  if (meta == nullptr || !meta->has_bw_view() || tensor.requires_grad()) return;
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!of.defined() || of.is_inference() || of.is_view()) return impl->set_autograd_meta(nullptr);
   impl->set_autograd_meta(std::make_unique<DifferentiableViewMeta>(
@@ -93,7 +94,10 @@ void ResultViews::set_versions(const std::vector<at::Tensor>& results) const {
     const bool is_callers_own = views_[i].spec.kind != OutputSpec::Kind::GraphOutput && !views_[i].spec.is_view;
     if (leader == OutputSpec::kOfBase || is_callers_own || !results[i].defined() || results[i].is_inference()) continue;
     c10::TensorImpl* impl = results[i].unsafeGetTensorImpl();
-    view_apart(results[i], leader == i ? at::Tensor() : results[leader]);
+    // Beside y, y.detach() shares the counter of a tensor with a history, and has none itself.
+    const bool is_apart = leader == i || views_[i].spec.plain != views_[leader].spec.plain ||
+                          views_[i].spec.detached != views_[leader].spec.detached;
+    view_apart(results[i], is_apart ? at::Tensor() : results[leader]);
     impl->set_version_counter(leader == i ? c10::VariableVersion(0)
                                           : results[leader].unsafeGetTensorImpl()->version_counter());
   }
