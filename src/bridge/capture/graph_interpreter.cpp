@@ -60,12 +60,17 @@ static torch::jit::Stack arguments_of(const c10::OperatorHandle& op, const graph
   return stack;
 }
 
-torch::jit::Stack call_by_aten(const graph::Node& node, const std::function<at::Tensor(graph::ValueId)>& value,
-                               const IntegerOf& integer) {
+static c10::OperatorHandle operator_of(const graph::Node& node) {
   const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
   CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
-  torch::jit::Stack stack = arguments_of(*handle, node, value, integer);
-  handle->callBoxed(stack);
+  return *handle;
+}
+
+torch::jit::Stack call_by_aten(const graph::Node& node, const std::function<at::Tensor(graph::ValueId)>& value,
+                               const IntegerOf& integer) {
+  const c10::OperatorHandle handle = operator_of(node);
+  torch::jit::Stack stack = arguments_of(handle, node, value, integer);
+  handle.callBoxed(stack);
   return stack;
 }
 
@@ -78,7 +83,7 @@ static bool is_wrapper(const at::Tensor& tensor) {
 }
 
 // A write to a part of a tensor as eager mode does it, through a view: autograd differentiates that for every dtype and
-// every layout. Undefined: the operator is none, or no gradient is wanted.
+// every layout. Undefined: the operator writes no part, or no gradient is wanted.
 static at::Tensor written_part(graph::OpId op, const torch::jit::Stack& given) {
   static const std::pair<graph::OpId, graph::OpId> kViews[] = {
       {graph::op_id("aten::slice_scatter"), graph::op_id("aten::slice.Tensor")},
@@ -104,9 +109,8 @@ static at::Tensor written_part(graph::OpId op, const torch::jit::Stack& given) {
 
 std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node& node,
                                     const std::function<at::Tensor(graph::ValueId)>& value, const IntegerOf& integer) {
-  const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
-  CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
-  torch::jit::Stack stack = arguments_of(*handle, node, value, integer);
+  const c10::OperatorHandle handle = operator_of(node);
+  torch::jit::Stack stack = arguments_of(handle, node, value, integer);
   std::vector<at::Tensor> results(node.results.size());
   if (const at::Tensor whole = written_part(node.op, stack); whole.defined())
     return {fitted(whole, graph.type(node.results[0]), integer)};
@@ -117,7 +121,7 @@ std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node
     }
     return results;
   }
-  handle->callBoxed(stack);
+  handle.callBoxed(stack);
   size_t next = 0;
   // If the node has all results, an output excluded by the output mask keeps its position.
   const bool by_place = stack.size() == results.size();
@@ -173,8 +177,8 @@ at::Tensor write_by_positions(const graph::Graph& graph, const graph::Node& node
   return out.defined() ? fitted(out, graph.type(node.results[0]), integer) : out;
 }
 
-// Operators of the graph that stand for writes have no derivative, and no rule for several passes at once: the same by
-// others that have. Empty: it is none.
+// Operators of the graph in place of writes have no derivative, and no rule for several passes at once. The result
+// comes from operators with both. Empty: the operator is no write.
 static std::vector<at::Tensor> by_other_operator(const graph::Graph& graph, const graph::Node& node,
                                                  const std::function<at::Tensor(graph::ValueId)>& value,
                                                  const IntegerOf& integer) {
@@ -188,7 +192,7 @@ static std::vector<at::Tensor> by_other_operator(const graph::Graph& graph, cons
     if (out.defined()) return {std::move(out)};
     return {};
   }
-  torch::jit::Stack stack = arguments_of(*find_operator(node.op), node, value, integer);
+  torch::jit::Stack stack = arguments_of(operator_of(node), node, value, integer);
   at::Tensor out;
   if (node.op == copy) {
     const at::Tensor self = stack[0].toTensor();

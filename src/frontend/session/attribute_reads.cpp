@@ -53,10 +53,11 @@ static bool is_getattribute(PyObject* owner, PyObject* function) {
   return PyFunction_Check(function) && _PyType_Lookup(Py_TYPE(owner), name) == function;
 }
 
-// Whether the value may come from a __get__ written in Python. A guard on an object that it created would hold an
-// object that nobody else has.
-static bool is_given_by_python(PyObject* found, PyObject* value) {
-  return found != nullptr && value != found && is_heap_type(Py_TYPE(found)) && is_heap_type(Py_TYPE(value));
+// Whether a __get__ written in Python may have created the value during the call. A guard would hold an object that
+// nobody else has.
+static bool is_made_by_python(Provenance& provenance, PyObject* found, PyObject* value) {
+  return found != nullptr && value != nullptr && value != found && is_heap_type(Py_TYPE(found)) &&
+         is_heap_type(Py_TYPE(value)) && provenance.is_new(value);
 }
 
 void AttributeReads::read_attribute(const CressetAttributeRead& read) {
@@ -102,7 +103,7 @@ void AttributeReads::read_attribute(const CressetAttributeRead& read) {
         return reads_.read_computed(owner, read.name, read.found, read.value);
       reads_.read_class((PyTypeObject*)owner, read.name);
       reads_.learn(read.found);
-      if (!is_given_by_python(read.found, read.value) || !provenance_.is_new(read.value)) reads_.learn(read.value);
+      if (!is_made_by_python(provenance_, read.found, read.value)) reads_.learn(read.value);
       return;
     case CRESSET_AT_SUPER:
       reads_.learn(read.found);
@@ -191,9 +192,8 @@ void AttributeReads::read_attribute(PyObject* owner, PyObject* name, PyObject* v
   }
   if (PyType_Check(owner)) {
     reads_.read_class((PyTypeObject*)owner, name);
-    const bool is_given = value != nullptr && is_given_by_python(_PyType_Lookup((PyTypeObject*)owner, name), value);
-    if (value == nullptr || (is_given && provenance_.is_new(value))) return;
-    return reads_.learn(value);
+    PyObject* const found = _PyType_Lookup((PyTypeObject*)owner, name);
+    return is_made_by_python(provenance_, found, value) ? void() : reads_.learn(value);
   }
   PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
   if (found != nullptr && Py_TYPE(found) == &PyGetSetDescr_Type) return reads_.read_computed(owner, name, found, value);
