@@ -350,18 +350,17 @@ def test_names_that_super_finds_are_guards(changed, monkeypatch):
 # A cache of torch itself, and state of torch with influence on results.
 
 
-def test_a_flag_that_decides_is_a_guard():
+def test_a_flag_that_decides_is_a_guard(monkeypatch):
     from torch.nn.modules import module
 
+    # torch never takes the flag back: a hook of all modules in an earlier test leaves it set.
+    monkeypatch.setattr(module, "_global_is_full_backward_hook", None)
     f = cresset.compile(lambda x: x * 2 if module._global_is_full_backward_hook is None else x * 3)
     x = torch.ones(2)
     assert torch.equal(f(x), x * 2)
-    before = module._global_is_full_backward_hook
     module._global_is_full_backward_hook = True
-    try:
-        assert torch.equal(f(x), x * 3)
-    finally:
-        module._global_is_full_backward_hook = before
+    assert torch.equal(f(x), x * 3)
+    module._global_is_full_backward_hook = None
     assert torch.equal(f(x), x * 2)
 
 
