@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "bridge/autograd/gradients.h"
 #include "bridge/capture/sym_node.h"
+#include "bridge/device/cuda/cuda_setup.h"
 #include "bridge/dispatch/capture_kernel.h"
 #include "bridge/executor/executor.h"
 #include "bridge/extern_kernels/autotune.h"
@@ -208,6 +209,9 @@ PYBIND11_MODULE(_C, m) {
     return state_of(f).check_ns(args.ptr(), kwargs.ptr(), count);
   });
   m.def("stats", &stats);
+  // For tests: `options` holds a codegen::nvptx::NvptxOptions, with a simulated device.
+  m.def("use_gpu",
+        [](const py::capsule& options) { bridge::use_gpu(*options.get_pointer<codegen::nvptx::NvptxOptions>()); });
   m.def("break_kinds", [] {  // (name, description, remedy) of each kind of graph break
     py::list rows;
 #define CRESSET_BREAK_KIND(name, description, remedy) rows.append(py::make_tuple(#name, description, remedy));
