@@ -13,6 +13,7 @@ struct TorchModes {
   int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
   int8_t default_dtype = 0;
   bool deterministic = false, deterministic_warns = false;
+  int8_t cuda_device = -1;     // the thread's current one; -1: no program uses CUDA
   int16_t autocast_depth = 0;  // regions that are open
   uint16_t transforms = 0;     // twice the depth of torch.func's transforms, plus 1 inside a level of forward-mode AD
   bool operator==(const TorchModes&) const = default;
@@ -23,10 +24,15 @@ struct TorchModes {
   static TorchModes now();
   // Whether set() can reach these modes from the other ones.
   bool reachable_from(const TorchModes& other) const {
-    return inference_mode == other.inference_mode && transforms == other.transforms;
+    return inference_mode == other.inference_mode && transforms == other.transforms && cuda_device == other.cuda_device;
   }
   void set() const;  // makes them torch's modes
 };
+
+// The number of the thread's current CUDA device; -1 before note_cuda(), which is called when CUDA is set up: without a
+// driver, torch raises at the question.
+int8_t current_cuda_device();
+void note_cuda();
 
 // The first mode that differs, for a log line; empty where none does.
 std::string difference(const TorchModes& expected, const TorchModes& got);

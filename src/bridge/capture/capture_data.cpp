@@ -15,8 +15,8 @@
 namespace cresset::bridge {
 
 std::vector<graph::ValueId> GraphRecorder::call_data_dependent(graph::OpId op, std::vector<graph::Arg> args) {
-  if (graph().type(std::get<graph::ValueId>(args[0])).device.kind != graph::DeviceKind::Cpu)
-    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(graph::op_name(op)), " on a device"));
+  if (graph().type(std::get<graph::ValueId>(args[0])).device.kind == graph::DeviceKind::Meta)
+    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(graph::op_name(op)), " on meta tensors"));
   std::vector<std::pair<uint32_t, uint32_t>> fresh;
   std::vector<graph::TensorType> types = data_dependent_types(graph(), op, args, fresh);
   any_unbacked_ = true;
@@ -96,7 +96,7 @@ std::optional<std::vector<sym::ExprId>> GraphRecorder::symbolic_elements(graph::
   if (boolean ? !capture_.symbolic_booleans : !capture_.symbolic_numbers) return std::nullopt;
   const graph::TensorType type = graph().type(value);
   const std::optional<sym::Interval> range = values_of(type.dtype);
-  if (!range || type.device.kind != graph::DeviceKind::Cpu) return std::nullopt;
+  if (!range || type.device.kind == graph::DeviceKind::Meta) return std::nullopt;
   constexpr int64_t kMost = 4096;
   const std::optional<int64_t> count = env().specialize(graph::numel(env().pool(), type.sizes), current_reason());
   if (count.value_or(kMost + 1) > kMost) return std::nullopt;

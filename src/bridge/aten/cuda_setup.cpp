@@ -1,10 +1,10 @@
-#include "bridge/device/cuda/cuda_setup.h"
+#include "bridge/aten/cuda_setup.h"
 
 #include <ATen/Context.h>
 #include <dlfcn.h>
+#include <glob.h>
 
-#include <filesystem>
-
+#include "bridge/aten/torch_modes.h"
 #include "runtime/cuda/cuda_device.h"
 
 namespace cresset::bridge {
@@ -16,22 +16,24 @@ using codegen::nvptx::NvptxBackend;
 std::vector<std::string> library_folders() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &info) == 0 || info.dli_fname == nullptr) return {};
-  const std::filesystem::path torch = std::filesystem::path(info.dli_fname).parent_path();
-  std::vector<std::string> out{torch.string()};
-  const std::filesystem::path packages = torch.parent_path().parent_path() / "nvidia";
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(packages, ignored))
-    if (const auto lib = entry.path() / "lib"; std::filesystem::is_directory(lib, ignored)) out.push_back(lib.string());
+  const std::string file = info.dli_fname;
+  const std::string torch = file.substr(0, file.rfind('/'));
+  std::vector<std::string> out{torch};
+  glob_t found{};
+  if (glob((torch + "/../../nvidia/*/lib").c_str(), GLOB_ONLYDIR, nullptr, &found) == 0)
+    out.insert(out.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
   return out;
 }
 
 Result<bool> open_cuda() {
-  if (NvptxBackend::get().is_configured()) return true;
+  if (NvptxBackend::get().is_configured()) return note_cuda(), true;
   if (!at::globalContext().hasCUDA()) return Fallback{FallbackReason::CodegenFailed, "torch has no CUDA device", ""};
   const auto& driver = runtime::cuda::Driver::get();
   if (!driver.ok()) return driver.fallback();
   CRESSET_TRY(std::shared_ptr<runtime::GpuDevice> device, runtime::cuda::CudaDevice::open(*driver, 0));
   NvptxBackend::get().configure({.device = std::move(device), .library_folders = library_folders()});
+  note_cuda();
   return true;
 }
 
