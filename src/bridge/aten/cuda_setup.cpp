@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <glob.h>
 
-#include "bridge/aten/torch_modes.h"
 #include "runtime/cuda/cuda_device.h"
 
 namespace cresset::bridge {
@@ -27,13 +26,12 @@ std::vector<std::string> library_folders() {
 }
 
 Result<bool> open_cuda() {
-  if (NvptxBackend::get().is_configured()) return note_cuda(), true;
+  if (NvptxBackend::get().is_configured()) return true;
   if (!at::globalContext().hasCUDA()) return Fallback{FallbackReason::CodegenFailed, "torch has no CUDA device", ""};
   const auto& driver = runtime::cuda::Driver::get();
   if (!driver.ok()) return driver.fallback();
   CRESSET_TRY(std::shared_ptr<runtime::GpuDevice> device, runtime::cuda::CudaDevice::open(*driver, 0));
   NvptxBackend::get().configure({.device = std::move(device), .library_folders = library_folders()});
-  note_cuda();
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <c10/core/AutogradState.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -19,16 +20,25 @@ namespace cresset::bridge {
 
 namespace {
 
-std::atomic<const c10::impl::DeviceGuardImplInterface*> cuda{nullptr};
+// nullptr: torch has no CUDA, or has not used it yet.
+const c10::impl::DeviceGuardImplInterface* cuda_in_use() {
+  static std::atomic<const c10::impl::DeviceGuardImplInterface*> known{nullptr};
+  if (const auto* cuda = known.load(std::memory_order_relaxed)) return cuda;
+  const c10::impl::DeviceGuardImplInterface* const cuda =
+      c10::impl::device_guard_impl_registry[static_cast<size_t>(c10::kCUDA)];
+  if (cuda == nullptr) return nullptr;
+  auto* const allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(c10::kCUDA));
+  if (allocator == nullptr || !allocator->initialized()) return nullptr;
+  known = cuda;
+  return cuda;
+}
 
 }  // namespace
 
 int8_t current_cuda_device() {
-  const c10::impl::DeviceGuardImplInterface* const known = cuda.load(std::memory_order_relaxed);
-  return known == nullptr ? int8_t{-1} : known->getDevice().index();
+  const c10::impl::DeviceGuardImplInterface* const cuda = cuda_in_use();
+  return cuda == nullptr ? int8_t{0} : cuda->getDevice().index();
 }
-
-void note_cuda() { cuda = c10::impl::getDeviceGuardImpl(c10::kCUDA); }
 
 TorchModes TorchModes::now() {
   TorchModes m;

@@ -13,7 +13,7 @@ struct TorchModes {
   int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
   int8_t default_dtype = 0;
   bool deterministic = false, deterministic_warns = false;
-  int8_t cuda_device = -1;     // the thread's current one; -1: no program uses CUDA
+  int8_t cuda_device = 0;      // the thread's current one
   int16_t autocast_depth = 0;  // regions that are open
   uint16_t transforms = 0;     // twice the depth of torch.func's transforms, plus 1 inside a level of forward-mode AD
   bool operator==(const TorchModes&) const = default;
@@ -29,10 +29,9 @@ struct TorchModes {
   void set() const;  // makes them torch's modes
 };
 
-// The number of the thread's current CUDA device; -1 before note_cuda(), which is called when CUDA is set up: without a
-// driver, torch raises at the question.
+// The number of the thread's current CUDA device. Torch is asked once it uses CUDA: without a driver it would raise.
+// Before, the answer is 0, the device with which each thread begins.
 int8_t current_cuda_device();
-void note_cuda();
 
 // The first mode that differs, for a log line; empty where none does.
 std::string difference(const TorchModes& expected, const TorchModes& got);

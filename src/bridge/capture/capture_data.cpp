@@ -11,6 +11,7 @@
 #include "bridge/capture/size_tensors.h"
 #include "bridge/capture/sym_node.h"
 #include "ops/op_def.h"
+#include "ops/result_types.h"
 
 namespace cresset::bridge {
 
@@ -205,9 +206,9 @@ void GraphRecorder::check_mask(const graph::TensorType& self, size_t first, cons
 // Ends the capture when a rule needs a number which only data can supply.
 Result<ops::Types> GraphRecorder::shape_of(const ops::OpDef& def, ops::ShapeContext& context,
                                            const std::vector<graph::Arg>& args) {
-  if (data_calls_.empty()) return def.shape(context, ops::OpArgs(graph(), args));
+  if (data_calls_.empty()) return ops::result_types(context, def, args);
   try {
-    return def.shape(context, ops::OpArgs(graph(), args));
+    return ops::result_types(context, def, args);
   } catch (const InternalError& e) {
     abort_capture(BreakKind::DataDependentSize, e.what());
   }
