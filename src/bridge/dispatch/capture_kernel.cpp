@@ -15,6 +15,7 @@
 #include "bridge/capture/sym_node.h"
 #include "bridge/decompositions/composites.h"
 #include "bridge/decompositions/derivative_formulas.h"
+#include "bridge/decompositions/gpu_attention.h"
 #include "bridge/decompositions/random_fills.h"
 #include "bridge/decompositions/recurrent_layers.h"
 #include "bridge/decompositions/recurrent_steps.h"
@@ -195,6 +196,7 @@ void install_capture_kernels() {
     watch_default_generator();
     register_random_fills();
     register_recurrent_steps();
+    register_gpu_attention();
     static_cast<void>(ops::all());  // their rules
   });
   register_capture_kernels();
