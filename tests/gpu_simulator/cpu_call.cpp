@@ -21,10 +21,16 @@ using c10::TensorImpl;
 
 // Operators whose CUDA kernels take tensors of several devices.
 bool takes_all_devices(const std::string& name) {
-  static const std::unordered_set<std::string> names{
-      "aten::copy_",     "aten::_copy_from", "aten::_copy_from_and_resize",
-      "aten::index",     "aten::index_put_", "aten::_index_put_impl_",
-      "aten::is_set_to", "aten::set_"};
+  static const std::unordered_set<std::string> names{"aten::copy_",
+                                                     "aten::_copy_from",
+                                                     "aten::_copy_from_and_resize",
+                                                     "aten::index",
+                                                     "aten::index_put_",
+                                                     "aten::_index_put_impl_",
+                                                     "aten::is_set_to",
+                                                     "aten::set_",
+                                                     "aten::_ctc_loss",
+                                                     "aten::_ctc_loss_backward"};
   return names.contains(name);
 }
 

@@ -1,6 +1,7 @@
 // Registers the operators of the simulated CUDA devices.
+#include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
-#include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
@@ -43,11 +44,32 @@ at::Tensor efficient_zero_tensor(at::IntArrayRef size, std::optional<at::ScalarT
 // All work is done when an operator returns.
 void record_stream(at::Tensor&, at::Stream) {}
 
-// There is no cuDNN.
-bool use_cudnn_ctc_loss(const at::Tensor&, const at::Tensor&, at::IntArrayRef, at::IntArrayRef, int64_t) {
-  return false;
+// The argument of an operator on the stack, counted from its last.
+c10::IValue& from_last(torch::jit::Stack* stack, size_t i) { return (*stack)[stack->size() - 1 - i]; }
+
+// (self, dim, half_to_float, out). Only GPUs read f16 and write f32.
+void softmax(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (from_last(stack, 1).toBool()) {
+    from_last(stack, 1) = false;
+    from_last(stack, 3) = from_last(stack, 3).toTensor().to(at::kFloat);
+  }
+  call_on_cpu(op, stack);
 }
-bool use_cudnn_ctc_loss_tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t) {
+
+// (grad_output, output, dim, input_dtype, grad_input). The other way: f32 is read, and f16 written.
+void softmax_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const at::Tensor grad_input = from_last(stack, 0).toTensor(), grad_output = from_last(stack, 4).toTensor();
+  if (grad_input.scalar_type() == grad_output.scalar_type()) return call_on_cpu(op, stack);
+  from_last(stack, 0) = at::empty_like(grad_output);
+  from_last(stack, 1) = grad_output.scalar_type();
+  call_on_cpu(op, stack);
+  at::native::resize_output(grad_input, grad_output.sizes());
+  from_last(stack, 0) = grad_input.copy_(from_last(stack, 0).toTensor());
+}
+
+// There are no libraries for losses.
+bool use_ctc_library(const at::Tensor&, const at::Tensor&, at::IntArrayRef, at::IntArrayRef, int64_t) { return false; }
+bool use_ctc_library_by_tensors(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t) {
   return false;
 }
 
@@ -69,9 +91,16 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("empty_strided", &empty_strided);
   library.impl("record_stream", &record_stream);
   library.impl("_efficientzerotensor", &efficient_zero_tensor);
-  library.impl("_use_cudnn_ctc_loss", &use_cudnn_ctc_loss);
-  library.impl("_use_cudnn_ctc_loss.Tensor", &use_cudnn_ctc_loss_tensor);
-  for (const char* name : kOperators) library.impl(name, torch::CppFunction::makeFromBoxedFunction<&call_on_cpu>());
+  for (const std::string name : {"_use_cudnn_ctc_loss", "_use_miopen_ctc_loss"}) {
+    library.impl(name.c_str(), &use_ctc_library);
+    library.impl((name + ".Tensor").c_str(), &use_ctc_library_by_tensors);
+  }
+  using torch::CppFunction;
+  for (const char* name : {"_softmax.out", "_log_softmax.out"})
+    library.impl(name, CppFunction::makeFromBoxedFunction<&softmax>());
+  for (const char* name : {"_softmax_backward_data.out", "_log_softmax_backward_data.out"})
+    library.impl(name, CppFunction::makeFromBoxedFunction<&softmax_backward>());
+  for (const char* name : kOperators) library.impl(name, CppFunction::makeFromBoxedFunction<&call_on_cpu>());
 }
 
 }  // namespace cresset::gpu_simulator

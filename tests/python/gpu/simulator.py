@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.utils._pytree import tree_map
 
 ROOT = Path(__file__).resolve().parents[3]
 NAME = "cresset_gpu_simulator"
@@ -59,6 +60,28 @@ def use_for_cresset(module) -> None:
     cresset._C.use_gpu(module.gpu_options())
 
 
+def on_cuda(tree):
+    """A copy of a structure on the GPU. Tensors keep their strides, and share memory where the originals do; "cpu" and
+    torch.device("cpu") become the GPU."""
+    storages = {}
+
+    def move(value):
+        if isinstance(value, torch.device | str):
+            return "cuda" if str(value) == "cpu" else value
+        if not isinstance(value, torch.Tensor):
+            return value
+        storage = value.untyped_storage()
+        if storage._cdata not in storages:
+            storages[storage._cdata] = torch.empty(0, dtype=torch.uint8).set_(storage).cuda().untyped_storage()
+        out = torch.empty(0, dtype=value.dtype, device="cuda")
+        out.set_(storages[storage._cdata], value.storage_offset(), value.shape, value.stride())
+        out = torch._neg_view(out) if value.is_neg() else out
+        out = torch._conj(out) if value.is_conj() else out
+        return out.requires_grad_(value.requires_grad)
+
+    return tree_map(move, tree)
+
+
 class _Stream(torch.Stream):
     """In the place of torch.cuda.Stream, whose base class CPU builds lack."""
 
@@ -72,9 +95,11 @@ class _Stream(torch.Stream):
         return self.native_handle
 
 
-class _Event(torch.Event):
+class _Event:
+    """In the place of torch.cuda.Event. torch.Event takes no objects of subclasses, so that the object is a torch.Event."""
+
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False, external=False):
-        return super().__new__(cls, device="cuda", enable_timing=enable_timing, blocking=blocking)
+        return torch.Event(device="cuda", enable_timing=enable_timing, blocking=blocking)
 
 
 # As torch.cuda.get_device_properties gives it: an H200's.
@@ -101,6 +126,8 @@ def _enable_torch(module) -> None:
     torch._C._has_cuda = True
     cuda = torch.cuda
     cuda._initialized = True
+    cuda._exchange_device = torch._C._cuda_exchangeDevice
+    cuda._maybe_exchange_device = torch._C._cuda_maybeExchangeDevice
     cuda._get_device_properties = lambda device: _PROPERTIES
     cuda.default_generators = tuple(module.default_generator(i) for i in range(module.devices))
     cuda.Stream = cuda.streams.Stream = _Stream

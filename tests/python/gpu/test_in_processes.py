@@ -4,6 +4,7 @@ all its arguments lie in this folder (conftest.py)."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,8 @@ def test_file(file, summary):
     if reason := simulator.reason_to_skip():
         pytest.skip(reason)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # small tensors; autograd's threads have teams of their own
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     lines = done.stdout.splitlines()
     summary.append(f"{file.name}: {lines[-1] if lines else 'no output'}")
     assert done.returncode == 0, "\n".join(lines[-200:]) + done.stderr[-4000:]
