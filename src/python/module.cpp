@@ -3,9 +3,9 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "bridge/aten/cuda_setup.h"
 #include "bridge/autograd/gradients.h"
 #include "bridge/capture/sym_node.h"
-#include "bridge/device/cuda/cuda_setup.h"
 #include "bridge/dispatch/capture_kernel.h"
 #include "bridge/executor/executor.h"
 #include "bridge/extern_kernels/autotune.h"

@@ -24,6 +24,7 @@ std::string SimtKernel::launch(const Launch& launch, const Numbers& numbers, con
                                const std::vector<int64_t>& symbols, uint32_t seed) const {
   std::vector<int64_t> parameters;
   for (void* buffer : buffers) parameters.push_back(reinterpret_cast<int64_t>(buffer));
+  numbers.pass_values(parameters);
   parameters.insert(parameters.end(), symbols.begin(), symbols.end());
   for (const int64_t divisor : numbers.divisors()) parameters.push_back(static_cast<int64_t>(magic_of(divisor)));
   std::vector<char> workspace(static_cast<size_t>(launch.workspace_bytes) + 64, 0x5b);
