@@ -21,10 +21,16 @@ using c10::TensorImpl;
 
 // Operators whose CUDA kernels take tensors of several devices.
 bool takes_all_devices(const std::string& name) {
-  static const std::unordered_set<std::string> names{
-      "aten::copy_",     "aten::_copy_from", "aten::_copy_from_and_resize",
-      "aten::index",     "aten::index_put_", "aten::_index_put_impl_",
-      "aten::is_set_to", "aten::set_"};
+  static const std::unordered_set<std::string> names{"aten::copy_",
+                                                     "aten::_copy_from",
+                                                     "aten::_copy_from_and_resize",
+                                                     "aten::index",
+                                                     "aten::index_put_",
+                                                     "aten::_index_put_impl_",
+                                                     "aten::is_set_to",
+                                                     "aten::set_",
+                                                     "aten::_ctc_loss",
+                                                     "aten::_ctc_loss_backward"};
   return names.contains(name);
 }
 
@@ -57,7 +63,9 @@ bool same_geometry(const TensorImpl& a, const TensorImpl& b) {
 // A dense tensor of the backend in the storage, otherwise like `like`.
 at::Tensor tensor_in(c10::Storage storage, c10::DispatchKey backend, const at::Tensor& like) {
   TORCH_CHECK_NOT_IMPLEMENTED(like.layout() == at::kStrided, "simulated CUDA devices have dense tensors only");
-  at::Tensor out = at::detail::make_tensor<TensorImpl>(std::move(storage), c10::DispatchKeySet(backend), like.dtype());
+  c10::DispatchKeySet keys(backend);
+  if (like._is_zerotensor()) keys = keys.add(c10::DispatchKey::ZeroTensor);
+  at::Tensor out = at::detail::make_tensor<TensorImpl>(std::move(storage), keys, like.dtype());
   TensorImpl& impl = *out.unsafeGetTensorImpl();
   impl.set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
   if (like.is_conj()) impl._set_conj(true);
@@ -233,6 +241,14 @@ IValue argument_to_cpu(Twins& twins, const IValue& value) {
   return map_tensors(value, [&](const at::Tensor& tensor) { return twins.to_cpu(tensor); });
 }
 
+// Other libraries' operators have only the kernels which those libraries give them.
+void check_is_torchs(const c10::OperatorHandle& op) {
+  static const std::unordered_set<std::string> libraries{"aten", "prims", "torchvision"};
+  const std::string& name = op.schema().name();
+  TORCH_CHECK_NOT_IMPLEMENTED(libraries.contains(name.substr(0, name.find("::"))), "Could not run '",
+                              op.operator_name(), "' with arguments from the 'CUDA' backend.");
+}
+
 void redispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DeviceIndex device) {
   const at::AutoDispatchBelowADInplaceOrView guard;
   std::optional<SeededByDevice> seeded;
@@ -243,6 +259,7 @@ void redispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::De
 }  // namespace
 
 void call_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  check_is_torchs(op);
   const size_t arguments = op.schema().arguments().size(), results = op.schema().returns().size();
   CommonDevice common(takes_all_devices(op.schema().name()));
   for (size_t i = stack->size() - arguments; i < stack->size(); ++i) common.see((*stack)[i]);

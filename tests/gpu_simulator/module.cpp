@@ -6,6 +6,7 @@
 #include "cuda_devices.h"
 #include "cuda_memory.h"
 #include "simulated_gpu.h"
+#include "torch_cuda.h"
 
 namespace cresset::gpu_simulator {
 namespace {
@@ -58,6 +59,7 @@ py::dict memory(c10::DeviceIndex device) {
 PYBIND11_MODULE(cresset_gpu_simulator, m) {
   register_devices();
   m.attr("devices") = static_cast<int>(kDevices);
+  define_torch_functions(m);
   m.def("gpu_options", &gpu_options);
   m.def("gpu_counters", &gpu_counters);
   m.def("fail_launch", [](int64_t n) { gpu()->fail_launch(n); });

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 import torch
+from torch.utils._pytree import tree_map
 
 ROOT = Path(__file__).resolve().parents[3]
 NAME = "cresset_gpu_simulator"
@@ -44,6 +46,13 @@ def load():
     return module
 
 
+def load_or_skip():
+    """load() for a test file: skips the file where there can be no simulator."""
+    if reason := reason_to_skip():
+        pytest.skip(reason, allow_module_level=True)
+    return load()
+
+
 def use_for_cresset(module) -> None:
     """Gives cresset the simulated GPU."""
     import cresset
@@ -51,60 +60,75 @@ def use_for_cresset(module) -> None:
     cresset._C.use_gpu(module.gpu_options())
 
 
-def _index(device) -> int:
-    if device is None:
-        return torch.accelerator.current_device_index()
-    index = device if isinstance(device, int) else torch.device(device).index
-    return torch.accelerator.current_device_index() if index is None else index
+def on_cuda(tree):
+    """A copy of a structure on the GPU. Tensors keep their strides, and share memory where the originals do; "cpu" and
+    torch.device("cpu") become the GPU."""
+    storages = {}
+
+    def move(value):
+        if isinstance(value, torch.device | str):
+            return "cuda" if str(value) == "cpu" else value
+        if not isinstance(value, torch.Tensor):
+            return value
+        storage = value.untyped_storage()
+        if storage._cdata not in storages:
+            storages[storage._cdata] = torch.empty(0, dtype=torch.uint8).set_(storage).cuda().untyped_storage()
+        out = torch.empty(0, dtype=value.dtype, device="cuda")
+        out.set_(storages[storage._cdata], value.storage_offset(), value.shape, value.stride())
+        out = torch._neg_view(out) if value.is_neg() else out
+        out = torch._conj(out) if value.is_conj() else out
+        return out.requires_grad_(value.requires_grad)
+
+    return tree_map(move, tree)
 
 
-def _properties(device=None):
-    index = _index(device)
-    if not 0 <= index < torch.cuda.device_count():
-        raise AssertionError("Invalid device id")
-    return SimpleNamespace(
-        name="Simulated GPU",
-        major=9,
-        minor=0,
-        total_memory=80 << 30,
-        multi_processor_count=132,
-        max_threads_per_multi_processor=2048,
-        shared_memory_per_block_optin=227 << 10,
-        warp_size=32,
-        L2_cache_size=60 << 20,
-        gcnArchName="",
-    )
+class _Stream(torch.Stream):
+    """In the place of torch.cuda.Stream, whose base class CPU builds lack."""
+
+    def __new__(cls, device=None, priority=0, **kwargs):
+        if "stream_id" in kwargs:
+            return super().__new__(cls, **kwargs)
+        return super().__new__(cls, device="cuda" if device is None else device, priority=priority)
+
+    @property
+    def cuda_stream(self):
+        return self.native_handle
+
+
+class _Event:
+    """In the place of torch.cuda.Event. torch.Event takes no objects of subclasses, so that the object is a torch.Event."""
+
+    def __new__(cls, enable_timing=False, blocking=False, interprocess=False, external=False):
+        return torch.Event(device="cuda", enable_timing=enable_timing, blocking=blocking)
+
+
+# As torch.cuda.get_device_properties gives it: an H200's.
+_PROPERTIES = SimpleNamespace(
+    name="Simulated GPU",
+    major=9,
+    minor=0,
+    total_memory=141 << 30,
+    multi_processor_count=132,
+    max_threads_per_multi_processor=2048,
+    shared_memory_per_block=48 << 10,
+    shared_memory_per_block_optin=227 << 10,
+    regs_per_multiprocessor=65536,
+    warp_size=32,
+    L2_cache_size=60 << 20,
+)
 
 
 def _enable_torch(module) -> None:
-    """Puts answers for the simulated devices in the place of functions which torch's CPU build lacks."""
+    """Completes torch.cuda, in this process."""
+    for name in dir(module):
+        if name.startswith("_cuda_"):
+            setattr(torch._C, name, getattr(module, name))
+    torch._C._has_cuda = True
     cuda = torch.cuda
-    cuda._lazy_init = lambda: None
     cuda._initialized = True
-    cuda.is_initialized = lambda: True
-    cuda._is_compiled = lambda: True
-    cuda.is_available = lambda: True
-    torch._C._cuda_getDeviceCount = lambda: module.devices
-    cuda.current_device = lambda: torch.accelerator.current_device_index()
-    cuda.set_device = lambda device: torch.accelerator.set_device_index(_index(device))
-    cuda._exchange_device = lambda index: _exchange(index)
-    cuda._maybe_exchange_device = lambda index: _exchange(index)
-    cuda.synchronize = lambda device=None: None
-    cuda.current_stream = lambda device=None: torch.accelerator.current_stream(_index(device))
-    cuda.is_current_stream_capturing = lambda: False
-    cuda.get_device_properties = _properties
-    cuda.get_device_name = lambda device=None: _properties(device).name
-    cuda.get_device_capability = lambda device=None: (9, 0)
-    cuda.is_bf16_supported = lambda including_emulation=True: True
-    cuda.empty_cache = lambda: None
+    cuda._exchange_device = torch._C._cuda_exchangeDevice
+    cuda._maybe_exchange_device = torch._C._cuda_maybeExchangeDevice
+    cuda._get_device_properties = lambda device: _PROPERTIES
     cuda.default_generators = tuple(module.default_generator(i) for i in range(module.devices))
-    cuda.memory_allocated = lambda device=None: module.memory(_index(device))["live_bytes"]
-    cuda.max_memory_allocated = lambda device=None: module.memory(_index(device))["peak_bytes"]
-    cuda.reset_peak_memory_stats = lambda device=None: module.reset_peak(_index(device))
-
-
-def _exchange(index: int) -> int:
-    old = torch.accelerator.current_device_index()
-    if index >= 0:
-        torch.accelerator.set_device_index(index)
-    return old
+    cuda.Stream = cuda.streams.Stream = _Stream
+    cuda.Event = cuda.streams.Event = _Event
