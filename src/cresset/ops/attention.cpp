@@ -103,7 +103,8 @@ constexpr OpDef kAttentionOps[] = {
                "dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, "
                "Tensor logsumexp)",
      .op_class = OpClass::Extern,
-     .shape = flash_attention_shape},
+     .shape = flash_attention_shape,
+     .traits = {.draws = true, .dropout = 3}},
     {.schema =
          "aten::_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, "
          "Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, "
