@@ -22,7 +22,7 @@ def _search():
     _searched = time.monotonic()
     _modules.clear()
     for found in gc.get_objects():
-        if isinstance(found, torch.nn.Module):
+        if issubclass(type(found), torch.nn.Module):  # isinstance() would ask a weak proxy for its class
             _modules.update((id(d), weakref.ref(found)) for d in _dicts_of(found) if d is not None)
 
 
@@ -35,7 +35,7 @@ def _owner_module(owner):
         module = _modules.get(id(owner), lambda: None)()
         if module is not None and any(owner is d for d in _dicts_of(module)):
             return module
-        if time.monotonic() - _searched < _SEARCH_EVERY:
+        if "_parameters" not in owner and time.monotonic() - _searched < _SEARCH_EVERY:
             return None
         _search()
     return None

@@ -1,4 +1,4 @@
-"""torch's marks on sizes inside of a captured program."""
+"""torch's marks on sizes and its graph breaks, inside of a captured program."""
 
 import operator
 
@@ -28,6 +28,10 @@ def _begin():
     @capability("torch._dynamo.mark_static() in captured programs")
     def begin():
         _C._substitute(own(module("torch._dynamo.decorators"), "mark_static"), mark_static)
+
+    @capability("torch._dynamo.graph_break() in captured programs")
+    def begin_breaks():
+        _C._mark(own(module("torch._dynamo.decorators"), "graph_break"), "torch._dynamo.graph_break()", "UserRequest")
 
 
 _C._mark_when_met("torch._dynamo.decorators", _begin)

@@ -210,16 +210,21 @@ std::string CompiledFunction::why_missed(const TorchState& state, PyObject* args
   return why.text;
 }
 
-// Whether cresset refuses the call. This is no capture in vain: the next call is refused as well.
-static bool is_own_error() {
-  static PyObject *const capture = module_attribute(python_names::kApi, "CaptureError"),
-                  *const constraint = module_attribute(python_names::kApi, "ConstraintError");
-  return PyErr_Occurred() != nullptr &&
-         (PyErr_ExceptionMatches(capture) != 0 || PyErr_ExceptionMatches(constraint) != 0);
-}
+// The exceptions by which cresset refuses a call. Such a capture is none in vain: the next call is refused as well.
+namespace {
+struct OwnErrors {
+  PyObject* capture = module_attribute(python_names::kApi, "CaptureError");
+  PyObject* constraint = module_attribute(python_names::kApi, "ConstraintError");
+  bool is_raised() const {
+    return PyErr_Occurred() != nullptr &&
+           (PyErr_ExceptionMatches(capture) != 0 || PyErr_ExceptionMatches(constraint) != 0);
+  }
+};
+}  // namespace
 
 std::shared_ptr<CacheEntry> CompiledFunction::capture(const TorchState& state, PyObject* args, PyObject* kwargs,
                                                       bridge::CaptureLock& lock, PyRef& result) {
+  static const OwnErrors refusals;
   auto entry = std::make_shared<CacheEntry>();
   entry->state = state;
   entry->modes = modes_now();
@@ -263,7 +268,7 @@ std::shared_ptr<CacheEntry> CompiledFunction::capture(const TorchState& state, P
     options_.dynamic = options_.auto_dynamic = false;
     if (!result && PyErr_Occurred() == nullptr) return capture(state, args, kwargs, lock, result);
   }
-  if (result || !is_own_error()) note_worth(*entry, known);
+  if (result || !refusals.is_raised()) note_worth(*entry, known);
   if (!entry->eager_reason.empty()) {
     entry->wants_gradients = requires_grad(leaves) && entry->eager_reason.is(BreakKind::RequiredGradients);
     record_break(*entry, name);

@@ -60,8 +60,7 @@ PyObject* CompiledFunction::beyond_recompile_limit(PyObject* args, PyObject* kwa
 
 bool CompiledFunction::runs_uncaptured(const TorchState& state, PyObject* args, PyObject* kwargs, PyObject*& result) {
   const TorchControls& controls = torch_controls();
-  const bool is_first = cache_entries_.empty();
-  if (controls.stance == Stance::FailOnRecompile || (controls.skips_guards && !is_first)) {
+  if (controls.stance == Stance::FailOnRecompile || controls.skips_guards) {
     result = refuse_recompile(why_missed(state, args, kwargs));
     return true;
   }

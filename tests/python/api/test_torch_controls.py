@@ -3,7 +3,6 @@ graph breaks, switches in the environment. Where torch.compile runs in little ti
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -105,7 +104,7 @@ def test_fail_on_recompile_says_why():
     compiled(X)
     with torch.compiler.set_stance("fail_on_recompile"), pytest.raises(RuntimeError) as raised:
         compiled(FLAT)
-    assert "asks" in str(raised.value) and "float64" in str(raised.value).lower()
+    assert "asks" in str(raised.value) and "expected dtype" in str(raised.value)
 
 
 def test_fail_on_recompile_behind_a_graph_break():
@@ -150,7 +149,9 @@ def test_aot_eager_then_compile(compiler):
 def test_skip_guard_eval_unsafe(compiler):
     compiled = compiler(asks)
     with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
-        assert how(compiled, X) == "compiled"
+        assert how(compiled, X) == "RuntimeError"
+    assert how(compiled, X) == "compiled"
+    with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
         assert how(compiled, X) == "compiled"
         assert how(compiled, TWO_D) == "RuntimeError"
     assert how(compiled, TWO_D) == "compiled"
@@ -450,9 +451,9 @@ def test_assume_constant_result(compiler, which):
         box[0] = 1
 
 
-def test_an_assumed_constant_of_sizes(compiler):
+def test_an_assumed_constant_of_sizes():
     """The sizes among its arguments are guarded: another size is another constant."""
-    compiled = compiler(lambda x: x * 0 + number(x.shape[0]), fullgraph=True)
+    compiled = cresset.compile(lambda x: x * 0 + number(x.shape[0]), fullgraph=True)
     for size in (4, 5, 4):
         assert torch.equal(compiled(torch.ones(size)), torch.full((size,), float(size)))
 
@@ -655,7 +656,7 @@ def test_wrong_values_raise_torchs_exceptions(settings):
 def test_no_callable_raises_torchs_exception():
     with pytest.raises(AssertionError):
         torch.compile(3, backend="eager")
-    with pytest.raises(AssertionError), contextlib.suppress(TypeError):
+    with pytest.raises(AssertionError):
         cresset.compile(3)
     with pytest.raises(TypeError):
         cresset.compile(3)
