@@ -18,15 +18,15 @@ using torch::autograd::variable_list;
 using Optional = std::optional<at::Tensor>;
 using Scale = std::optional<double>;
 
-enum class Kernel : int64_t { Flash, Efficient };
+enum class AttentionKernel : int64_t { Flash, Efficient };
 
 Optional optional_of(const at::Tensor& tensor) { return tensor.defined() ? Optional(tensor) : std::nullopt; }
 bool is_given(const Optional& tensor) { return tensor && tensor->defined(); }
 
 // ---- operators
 
-at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Optional& mask,
-                     bool causal, Scale scale, bool grouped) {
+at::Tensor fused_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                           const Optional& mask, bool causal, Scale scale, bool grouped) {
   const at::NoGradGuard plain;
   return at::scaled_dot_product_attention(query, key, value, mask, 0.0, causal, scale, grouped);
 }
@@ -36,10 +36,11 @@ at::Tensor no_number(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarTy
   return at::empty(sizes, like.options().dtype(dtype));
 }
 
-std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                                           const Optional& bias, bool causal, Scale scale, int64_t kernel) {
+std::tuple<at::Tensor, at::Tensor> attention_forward(const at::Tensor& query, const at::Tensor& key,
+                                                     const at::Tensor& value, const Optional& bias, bool causal,
+                                                     Scale scale, int64_t kernel) {
   const at::NoGradGuard plain;
-  if (static_cast<Kernel>(kernel) == Kernel::Flash) {
+  if (static_cast<AttentionKernel>(kernel) == AttentionKernel::Flash) {
     auto made = at::_scaled_dot_product_flash_attention(query, key, value, 0.0, causal, false, scale);
     return {std::get<0>(made), std::get<1>(made)};
   }
@@ -47,13 +48,13 @@ std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Te
   return {std::get<0>(made), std::get<1>(made)};
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& gradient, const at::Tensor& query,
-                                                        const at::Tensor& key, const at::Tensor& value,
-                                                        const Optional& bias, const at::Tensor& out,
-                                                        const at::Tensor& logsumexp, bool causal, Scale scale,
-                                                        int64_t kernel) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tensor& gradient, const at::Tensor& query,
+                                                                  const at::Tensor& key, const at::Tensor& value,
+                                                                  const Optional& bias, const at::Tensor& out,
+                                                                  const at::Tensor& logsumexp, bool causal, Scale scale,
+                                                                  int64_t kernel) {
   const at::NoGradGuard plain;
-  if (static_cast<Kernel>(kernel) == Kernel::Flash)
+  if (static_cast<AttentionKernel>(kernel) == AttentionKernel::Flash)
     return at::_scaled_dot_product_flash_attention_backward(
         gradient, query, key, value, out, logsumexp, {}, {}, query.size(2), key.size(2), 0.0, causal,
         no_number(query, {2}, at::kUInt64), no_number(query, {}, at::kUInt64), scale);
@@ -101,7 +102,7 @@ variable_list differentiable_gradients(const variable_list& saved, const at::Ten
 struct Recorded : torch::autograd::Function<Recorded> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& query, const at::Tensor& key,
                             const at::Tensor& value, const Optional& bias, bool causal, Scale scale, int64_t kernel) {
-    static const auto op = operator_named<decltype(bridge::forward)>("cresset::attention_forward");
+    static const auto op = operator_named<decltype(attention_forward)>("cresset::attention_forward");
     auto [out, logsumexp] = op.call(query, key, value, bias, causal, scale, kernel);
     context->saved_data["causal"] = causal;
     context->saved_data["scale"] = scale;
@@ -120,7 +121,7 @@ struct Recorded : torch::autograd::Function<Recorded> {
       made.resize(7);
       return made;
     }
-    static const auto op = operator_named<decltype(bridge::backward)>("cresset::attention_backward");
+    static const auto op = operator_named<decltype(attention_backward)>("cresset::attention_backward");
     auto [query, key, value] = op.call(gradients[0], saved[0], saved[1], saved[2], optional_of(saved[3]), saved[4],
                                        saved[5], causal, scale, kernel);
     return {query, key, value, {}, {}, {}, {}};
@@ -129,8 +130,8 @@ struct Recorded : torch::autograd::Function<Recorded> {
 
 // ---- the choice
 
-bool equal(const c10::SymInt& a, const c10::SymInt& b) { return a.sym_eq(b).guard_bool(__FILE__, __LINE__); }
-bool divides(int64_t divisor, const c10::SymInt& size) { return equal(size % divisor, 0); }
+bool same_size(const c10::SymInt& a, const c10::SymInt& b) { return a.sym_eq(b).guard_bool(__FILE__, __LINE__); }
+bool divides(int64_t divisor, const c10::SymInt& size) { return same_size(size % divisor, 0); }
 bool holds(const c10::SymBool& condition) { return condition.guard_bool(__FILE__, __LINE__); }
 
 bool has_kernel(const char* name) {
@@ -141,12 +142,13 @@ bool has_kernel(const char* name) {
 bool are_alike(const Attention& a) {  // four dimensions, one batch, one number of heads
   for (const at::Tensor* t : {&a.query, &a.key, &a.value})
     if (t->dim() != 4 || t->scalar_type() != a.query.scalar_type()) return false;
-  const bool same = equal(a.query.sym_size(0), a.key.sym_size(0)) && equal(a.query.sym_size(0), a.value.sym_size(0));
-  return same && (a.grouped || equal(a.query.sym_size(1), a.key.sym_size(1))) &&
-         equal(a.key.sym_size(1), a.value.sym_size(1)) && equal(a.key.sym_size(2), a.value.sym_size(2));
+  const bool same =
+      same_size(a.query.sym_size(0), a.key.sym_size(0)) && same_size(a.query.sym_size(0), a.value.sym_size(0));
+  return same && (a.grouped || same_size(a.query.sym_size(1), a.key.sym_size(1))) &&
+         same_size(a.key.sym_size(1), a.value.sym_size(1)) && same_size(a.key.sym_size(2), a.value.sym_size(2));
 }
 
-std::optional<Kernel> kernel_for(const Attention& a) {
+std::optional<AttentionKernel> kernel_for(const Attention& a) {
   static const bool flash = has_kernel("aten::_scaled_dot_product_flash_attention"),
                     efficient = has_kernel("aten::_scaled_dot_product_efficient_attention");
   const at::Context& context = at::globalContext();
@@ -157,11 +159,11 @@ std::optional<Kernel> kernel_for(const Attention& a) {
   if ((!narrow && dtype != at::kFloat) || !divides(narrow ? 8 : 4, features) || !divides(narrow ? 8 : 4, of_values))
     return std::nullopt;
   constexpr int64_t kMostFeatures = 256;
-  if (flash && context.userEnabledFlashSDP() && narrow && !is_given(a.mask) && equal(features, of_values) &&
+  if (flash && context.userEnabledFlashSDP() && narrow && !is_given(a.mask) && same_size(features, of_values) &&
       holds(features.sym_le(kMostFeatures)))
-    return Kernel::Flash;
+    return AttentionKernel::Flash;
   const bool mask_is_plain = !is_given(a.mask) || (!a.mask->requires_grad() && a.mask->dim() <= 4);
-  if (efficient && context.userEnabledMemEfficientSDP() && mask_is_plain) return Kernel::Efficient;
+  if (efficient && context.userEnabledMemEfficientSDP() && mask_is_plain) return AttentionKernel::Efficient;
   return std::nullopt;
 }
 
@@ -177,7 +179,7 @@ Optional aligned_mask(const Attention& a) {
   return at::constant_pad_nd_symint(whole, padding).narrow_symint(-1, 0, length);
 }
 
-at::Tensor dense_rows(const at::Tensor& t) { return equal(t.sym_stride(-1), 1) ? t : t.contiguous(); }
+at::Tensor dense_rows(const at::Tensor& t) { return same_size(t.sym_stride(-1), 1) ? t : t.contiguous(); }
 
 bool wants_gradient(const Attention& a) {
   if (!at::GradMode::is_enabled()) return false;
@@ -193,10 +195,10 @@ std::optional<at::Tensor> gpu_attention(const Attention& a) {
       a.query.scalar_type() != a.key.scalar_type() || a.query.scalar_type() != a.value.scalar_type())
     return std::nullopt;
   if (!wants_gradient(a) && a.dropout == 0 && are_alike(a)) {
-    static const auto op = operator_named<decltype(attention)>("cresset::attention");
+    static const auto op = operator_named<decltype(fused_attention)>("cresset::attention");
     return op.call(a.query, a.key, a.value, a.mask, a.causal, a.scale, a.grouped);
   }
-  const std::optional<Kernel> kernel = kernel_for(a);
+  const std::optional<AttentionKernel> kernel = kernel_for(a);
   if (!kernel) return by_products(a);
   return Recorded::apply(dense_rows(a.query), dense_rows(a.key), dense_rows(a.value), aligned_mask(a), a.causal,
                          a.scale, static_cast<int64_t>(*kernel));
@@ -213,15 +215,15 @@ void register_gpu_attention() {
   add("attention",
       "cresset::attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool causal, float? scale, bool "
       "grouped) -> Tensor",
-      TORCH_FN(attention));
+      TORCH_FN(fused_attention));
   add("attention_forward",
       "cresset::attention_forward(Tensor query, Tensor key, Tensor value, Tensor? bias, bool causal, float? scale, int "
       "kernel) -> (Tensor, Tensor)",
-      TORCH_FN(forward));
+      TORCH_FN(attention_forward));
   add("attention_backward",
       "cresset::attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor out, "
       "Tensor logsumexp, bool causal, float? scale, int kernel) -> (Tensor, Tensor, Tensor)",
-      TORCH_FN(backward));
+      TORCH_FN(attention_backward));
 }
 
 }  // namespace cresset::bridge
