@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "bridge/aten/cuda_setup.h"
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/autograd_state.h"
@@ -72,15 +73,27 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
   }
 }
 
-// Only these devices have code generation; a tensor without memory has no place in a program at all.
-void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types) {
-  for (const graph::TensorType& type : types)
-    if (type.device.kind != graph::DeviceKind::Cpu)
-      abort_capture(BreakKind::UnsupportedDevice, c10::str(graph::op_name(op), " on device ",
-                                                           graph::text::word(graph::text::kDevices, type.device.kind)));
+}  // namespace
+
+// Programs run on the CPU, and on one GPU where there is one. A tensor without memory has no place in a program at all.
+void GraphRecorder::check_programs_device(graph::OpId op, const graph::Device& device) {
+  if (device.kind == graph::DeviceKind::Cpu) return;
+  const auto abort = [&](const std::string& why) {
+    abort_capture(BreakKind::UnsupportedDevice, c10::str(graph::op_name(op), " on device ",
+                                                         graph::text::word(graph::text::kDevices, device.kind), why));
+  };
+  if (device.kind == graph::DeviceKind::Meta) abort("");
+  if (const Result<bool>& cuda = set_up_cuda(); !cuda.ok()) abort(": " + describe(cuda.fallback()));
+  if (gpu_ && *gpu_ != device) abort(c10::str(":", static_cast<int>(device.index), " beside another GPU"));
+  gpu_ = device;
 }
 
-}  // namespace
+void GraphRecorder::check_programs_devices(graph::OpId op, const std::vector<graph::Arg>& args,
+                                           const std::vector<graph::TensorType>& results) {
+  graph::Graph::for_each_value(args,
+                               [&](const graph::ValueId& v) { check_programs_device(op, graph().type(v).device); });
+  for (const graph::TensorType& type : results) check_programs_device(op, type.device);
+}
 
 // An output mask is a list of booleans.
 static bool may_mask_results(const std::vector<graph::Arg>& args) {
@@ -92,6 +105,7 @@ GraphRecorder::Results GraphRecorder::record(graph::OpId op, std::vector<graph::
   ++capture_.counters.operators;
   if (makes_data_dependent_sizes(op)) {
     check_devices(graph(), op, args);
+    check_programs_devices(op, args, {});
     std::vector<graph::TensorType> unknown;
     check_dtypes(op, args, unknown);
     check_data(op, args);
@@ -106,7 +120,7 @@ GraphRecorder::Results GraphRecorder::record(graph::OpId op, std::vector<graph::
   if (known == nullptr) {
     check_devices(graph(), op, args);
     found = result_types(op, args);
-    check_device_of(op, found.types);
+    check_programs_devices(op, args, found.types);
     check_dtypes(op, args, found.types);
     if (!ops::takes_complex(graph(), args)) shapes_.add(found);  // a complex constant may count as a number
   }

@@ -13,6 +13,7 @@
 #include "bridge/capture/rng_state.h"
 #include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/shape_extrapolation.h"
+#include "ops/result_types.h"
 
 namespace cresset::bridge {
 namespace {
@@ -67,12 +68,12 @@ class MetaCall {
   const std::vector<ExprId>& sizes() const { return sizes_; }
   void gather() {  // collects sizes_, simplified with present knowledge
     sizes_.clear();
+    device_ = ops::device_of_results(capture_.graph(), op_, args_);
     for (const graph::Arg& arg : args_) {
       if (const auto* value = std::get_if<graph::ValueId>(&arg)) add_tensor(*value);
       if (const auto* e = std::get_if<ExprId>(&arg)) add_size(*e);
       if (const auto* es = std::get_if<std::vector<ExprId>>(&arg))
         std::for_each(es->begin(), es->end(), [&](ExprId e) { add_size(e); });
-      if (const auto* device = std::get_if<graph::Device>(&arg)) device_ = *device;
       if (const auto* values = std::get_if<std::vector<graph::OptionalValue>>(&arg))
         for (const graph::OptionalValue& v : *values)
           if (v) add_tensor(*v);
@@ -208,7 +209,6 @@ class MetaCall {
   }
   void add_tensor(graph::ValueId id) {
     const graph::TensorType& type = capture_.graph().type(id);
-    device_ = type.device;
     for (const ExprId e : type.sizes) add_size(e);
     for (const ExprId e : type.strides) add_size(e);
   }

@@ -75,8 +75,8 @@ DType common_dtype(Capture& capture, const std::vector<graph::Arg>& args, const 
   return is_integral(promoted) && !is_integral(made) ? made : promoted;
 }
 
-bool is_on_cpu(Capture& capture, const std::vector<graph::Arg>& args, size_t i) {
-  return capture.graph().type(std::get<graph::ValueId>(args[i])).device.kind == graph::DeviceKind::Cpu;
+bool has_memory(Capture& capture, const std::vector<graph::Arg>& args, size_t i) {
+  return capture.graph().type(std::get<graph::ValueId>(args[i])).device.kind != graph::DeviceKind::Meta;
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ std::optional<graph::TensorType> pointwise_type(Capture& capture, const c10::Ope
     if (std::holds_alternative<graph::ValueId>(args[i])) operands.push_back(i);
   }
   if (operands.empty() ||
-      !std::all_of(operands.begin(), operands.end(), [&](size_t i) { return is_on_cpu(capture, args, i); }))
+      !std::all_of(operands.begin(), operands.end(), [&](size_t i) { return has_memory(capture, args, i); }))
     return std::nullopt;
   const std::optional<DType> made = dtype_made(capture, handle, args);
   if (!made) return std::nullopt;
@@ -153,7 +153,7 @@ static bool has_no_elements(Capture& capture, const std::vector<graph::Arg>& arg
 
 bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, graph::OpId op,
                     const std::vector<graph::Arg>& args, const graph::Device& device) {
-  if (device.kind != graph::DeviceKind::Cpu || !has_cpu_kernel(handle) || !asks_python_for_sizes(handle)) return false;
+  if (device.kind == graph::DeviceKind::Meta || !has_cpu_kernel(handle) || !asks_python_for_sizes(handle)) return false;
   if (handle.schema().returns().empty()) return false;  // called for a side effect
   const ops::Checks checks = checks_of(handle, op);
   if (checks == ops::Checks::Nothing || (checks == ops::Checks::NoSizes && has_no_elements(capture, args)))

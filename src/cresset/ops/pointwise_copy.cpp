@@ -23,7 +23,7 @@ Result<Types> to_copy_shape(ShapeContext& shapes, const OpArgs& args) {
   const DType dtype = args.dtype(1).value_or(out.dtype);
   if (!accepts(kReal, dtype)) return unsupported_dtype(dtype, "_to_copy");
   if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "_to_copy");
-  if (const auto* device = std::get_if<graph::Device>(&args[3]); device && device->kind != out.device.kind)
+  if (const auto* device = std::get_if<graph::Device>(&args[3]); device && *device != out.device)
     return shapes.unsupported("a copy to another device");
   if (args.flag_or(4, false)) return shapes.unsupported("pinned memory");
   CRESSET_TRY(out.strides, copy_strides(shapes, args, 6, out));
@@ -50,7 +50,7 @@ Result<Types> copy_shape(ShapeContext& shapes, const OpArgs& args) {
   TensorType out = args.tensor(0);
   const TensorType& source = args.tensor(1);
   if (!accepts(kReal, out.dtype) || !accepts(kReal, source.dtype)) return unsupported_dtype(source.dtype, "copy");
-  if (source.device.kind != out.device.kind) return shapes.unsupported("a copy between devices");
+  if (source.device != out.device) return shapes.unsupported("a copy between devices");
   if (source.rank() > out.rank()) return shapes.invalid("the source has more dimensions than the destination");
   CRESSET_TRY(const std::vector<sym::ExprId> sizes, shapes.broadcast(out.sizes, source.sizes));
   for (size_t i = 0; i < sizes.size(); ++i)
