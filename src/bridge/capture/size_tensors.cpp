@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "bridge/capture/sym_node.h"
+#include "ops/op_traits.h"
 
 namespace cresset::bridge {
 namespace {
