@@ -33,6 +33,8 @@ const c10::impl::DeviceGuardImplInterface* cuda_in_use() {
   return cuda;
 }
 
+constexpr int kFlash = 1, kEfficient = 2;  // bits of TorchModes::attention
+
 }  // namespace
 
 int8_t current_cuda_device() {
@@ -53,6 +55,8 @@ TorchModes TorchModes::now() {
   if (m.autocast_cuda) m.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
   m.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
   m.cuda_device = current_cuda_device();
+  m.attention = static_cast<uint8_t>((context.userEnabledFlashSDP() ? kFlash : 0) |
+                                     (context.userEnabledMemEfficientSDP() ? kEfficient : 0));
   m.deterministic = context.deterministicAlgorithms();
   m.deterministic_warns = context.deterministicAlgorithmsWarnOnly();
   m.autocast_depth = static_cast<int16_t>(at::autocast::increment_nesting() - 1);
@@ -70,6 +74,10 @@ void TorchModes::set() const {
     c10::set_default_dtype(c10::scalarTypeToTypeMeta(static_cast<c10::ScalarType>(default_dtype)));
   if (was.deterministic != deterministic || was.deterministic_warns != deterministic_warns)
     at::globalContext().setDeterministicAlgorithms(deterministic, deterministic_warns);
+  if (was.attention != attention) {
+    at::globalContext().setSDPUseFlash((attention & kFlash) != 0);
+    at::globalContext().setSDPUseMemEfficient((attention & kEfficient) != 0);
+  }
   const auto set_autocast = [](at::DeviceType device, bool enabled, int8_t dtype) {
     at::autocast::set_autocast_enabled(device, enabled);
     if (enabled) at::autocast::set_autocast_dtype(device, static_cast<at::ScalarType>(dtype));
@@ -86,6 +94,7 @@ std::string difference(const TorchModes& expected, const TorchModes& got) {
   if (expected.inference_mode != got.inference_mode) return "inference mode changed";
   if (expected.default_dtype != got.default_dtype) return "the default dtype changed";
   if (expected.transforms != got.transforms) return "the call is made inside a transform of torch.func";
+  if (expected.attention != got.attention) return "the kernels that are allowed for attention changed";
   if (expected.cuda_device != got.cuda_device) return "the current CUDA device changed";
   const bool deterministic =
       expected.deterministic != got.deterministic || expected.deterministic_warns != got.deterministic_warns;

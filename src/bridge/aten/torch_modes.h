@@ -14,6 +14,7 @@ struct TorchModes {
   int8_t default_dtype = 0;
   bool deterministic = false, deterministic_warns = false;
   int8_t cuda_device = 0;      // the thread's current one
+  uint8_t attention = 0;       // kernels that torch.backends.cuda allows for it
   int16_t autocast_depth = 0;  // regions that are open
   uint16_t transforms = 0;     // twice the depth of torch.func's transforms, plus 1 inside a level of forward-mode AD
   bool operator==(const TorchModes&) const = default;

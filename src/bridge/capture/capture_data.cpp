@@ -249,8 +249,7 @@ static std::optional<ConcreteEval::Element> element_of(const std::vector<DataDep
 }
 
 bool GraphRecorder::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
-  const DataCheck* check = data_check(op);
-  if (check == nullptr || capture_.subgraphs().in_subgraph()) return false;
+  if (!has_known_cause(op) || capture_.subgraphs().in_subgraph()) return false;
   if (!data_dependent_errors_) {
     auto element = [this](sym::VarId var) { return element_of(data_calls_, symbols_, var); };
     data_dependent_errors_ =
@@ -263,7 +262,7 @@ bool GraphRecorder::check_data(graph::OpId op, const std::vector<graph::Arg>& ar
     if (!known) known = capture_.client().may_be_caught();
     return *known;
   };
-  if (data_dependent_errors_->raises(*check, op, args, caught))
+  if (data_dependent_errors_->raises(ops::traits(op).raises, op, args, caught))
     abort_capture(BreakKind::DataDependentError, std::string(graph::op_name(op)) + " raises for what its tensors hold");
   return caught();
 }

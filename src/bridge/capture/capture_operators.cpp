@@ -54,11 +54,10 @@ namespace {
 // Shape rules promote only real dtypes. The rules of views, copies and extents ignore dtypes.
 bool applies(const ops::OpDef& def, const graph::Graph& graph, const std::vector<graph::Arg>& args) {
   if (!ops::takes_complex(graph, args)) return true;
-  const std::string_view name = ops::name_of(def);
-  return def.op_class == ops::OpClass::View || name == "aten::_to_copy" || name == "aten::clone";
+  return def.op_class == ops::OpClass::View || def.traits.elements == ops::Elements::Kept;
 }
 
-// Only copies and indexing may mix devices; a CPU number fits everywhere. Eager mode raises for the remaining cases.
+// A CPU number fits everywhere. Eager mode raises where tensors of several devices do not fit.
 void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args) {
   std::optional<graph::Device> found;
   for (const graph::Arg& arg : args) {
@@ -68,9 +67,9 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
     if (type.rank() == 0 && type.device.kind == graph::DeviceKind::Cpu) continue;
     if (!found) found = type.device;
     if (*found == type.device) continue;
-    const std::string_view name = graph::op_name(op);
-    if (name.find("copy") != std::string_view::npos || name.find("index") != std::string_view::npos) return;
-    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(name), " on tensors of several devices"));
+    if (ops::traits(op).mixes_devices) return;
+    abort_capture(BreakKind::UnsupportedDevice,
+                  c10::str(std::string(graph::op_name(op)), " on tensors of several devices"));
   }
 }
 
@@ -236,15 +235,6 @@ std::optional<sym::ExprId> GraphRecorder::derived_integer(const FloatExpr::Ref& 
   return e;
 }
 
-// For an operator with a result, the answer depends on the name alone and is cached.
-static bool is_random(graph::OpId op, const graph::Node& node) {
-  thread_local std::vector<int8_t> known;  // by operator; 0: not yet known
-  if (known.size() <= op.index) known.resize(op.index + 64);
-  int8_t& found = known[op.index];
-  if (found == 0) found = ops::draws(node) ? 1 : -1;
-  return found > 0;
-}
-
 std::vector<graph::ValueId> GraphRecorder::append(graph::OpId op, std::vector<graph::Arg> args,
                                                   std::vector<graph::TensorType> types) {
   for (const graph::TensorType& type : types)
@@ -258,7 +248,7 @@ std::vector<graph::ValueId> GraphRecorder::append(graph::OpId op, std::vector<gr
   if (backward != nullptr && capture_.subgraphs().in_subgraph() &&
       open_regions_of_autocast() != backward->regions_of_autocast)
     backward->in_own_casts.insert(id);
-  if (!node.results.empty() && is_random(op, node)) ++draws_;
+  if (!node.results.empty() && ops::has_effects(node)) ++draws_;
   return node.results;
 }
 

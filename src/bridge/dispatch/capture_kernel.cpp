@@ -8,6 +8,7 @@
 #include <deque>
 #include <mutex>
 
+#include "bridge/aten/described_traits.h"
 #include "bridge/aten/overloads.h"
 #include "bridge/capture/capture.h"
 #include "bridge/capture/eager_call.h"
@@ -15,11 +16,13 @@
 #include "bridge/capture/sym_node.h"
 #include "bridge/decompositions/composites.h"
 #include "bridge/decompositions/derivative_formulas.h"
+#include "bridge/decompositions/gpu_attention.h"
 #include "bridge/decompositions/random_fills.h"
 #include "bridge/decompositions/recurrent_layers.h"
 #include "bridge/decompositions/recurrent_steps.h"
 #include "bridge/dispatch/capture_call.h"
 #include "bridge/dispatch/other_layouts.h"
+#include "ops/library_traits.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {
@@ -192,9 +195,11 @@ void install_capture_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
     set_reason_provider(&reason_now);
+    ops::library_traits().described = &described_traits;
     watch_default_generator();
     register_random_fills();
     register_recurrent_steps();
+    register_gpu_attention();
     static_cast<void>(ops::all());  // their rules
   });
   register_capture_kernels();

@@ -79,24 +79,36 @@ loop::ScalarId dropout(ElementContext& context, const OpArgs& args, size_t resul
   return first_argument(context, args, result, index);
 }
 
+// The memory format is the last argument.
+bool keeps_format(const OpArgs& args) {
+  const auto* format = std::get_if<graph::MemoryFormat>(&args[args.count() - 1]);
+  return format == nullptr || *format == graph::MemoryFormat::Preserve;
+}
+
 const OpDef kPointwiseCopyOps[] = {
     {.schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
                "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = to_copy_shape,
-     .element = first_argument},
+     .element = first_argument,
+     .is_no_op = keeps_format,
+     .traits = {.elements = Elements::Kept, .mixes_devices = true}},
     {.schema = "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = clone_shape,
-     .element = first_argument},
+     .element = first_argument,
+     .is_no_op = keeps_format,
+     .traits = {.elements = Elements::Kept}},
     {.schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = copy_shape,
-     .element = second_argument},
+     .element = second_argument,
+     .traits = {.mixes_devices = true}},
     {.schema = "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
      .op_class = OpClass::Pointwise,
      .shape = dropout_shape,
-     .element = dropout},
+     .element = dropout,
+     .traits = {.draws = true}},
 };
 
 }  // namespace
