@@ -67,6 +67,30 @@ void softmax_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   from_last(stack, 0) = grad_input.copy_(from_last(stack, 0).toTensor());
 }
 
+bool is_16_bit(const c10::IValue& value) {
+  return value.toTensor().scalar_type() == at::kHalf || value.toTensor().scalar_type() == at::kBFloat16;
+}
+
+// Results: (output, mean, rstd). GPUs keep statistics of 16-bit inputs as f32.
+void layer_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const bool keeps_f32 = is_16_bit(from_last(stack, 4));
+  call_on_cpu(op, stack);
+  for (size_t i = 0; keeps_f32 && i < 2; ++i) from_last(stack, i) = from_last(stack, i).toTensor().to(at::kFloat);
+}
+
+// (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask). The CPU's kernel wants the dtype that its
+// forward pass gives: f32 beside parameters of f32 alone.
+void layer_norm_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const at::Tensor input = from_last(stack, 6).toTensor();
+  const auto has_f32 = [&](size_t i) {
+    return from_last(stack, i).isTensor() && from_last(stack, i).toTensor().scalar_type() == at::kFloat;
+  };
+  const bool wants_f32 = has_f32(2) || has_f32(1);
+  for (size_t i = 3; !wants_f32 && i < 5; ++i)
+    from_last(stack, i) = from_last(stack, i).toTensor().to(input.scalar_type());
+  call_on_cpu(op, stack);
+}
+
 // There are no libraries for losses.
 bool use_ctc_library(const at::Tensor&, const at::Tensor&, at::IntArrayRef, at::IntArrayRef, int64_t) { return false; }
 bool use_ctc_library_by_tensors(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t) {
@@ -75,11 +99,7 @@ bool use_ctc_library_by_tensors(const at::Tensor&, const at::Tensor&, const at::
 
 // Operators with a kernel for all devices which ends in a table of kernels by device (DispatchStub), or which chooses
 // other operators on GPUs than on the CPU.
-constexpr const char* kOperators[] = {"copy_",
-                                      "convolution",
-                                      "convolution_backward",
-                                      "native_layer_norm",
-                                      "native_group_norm",
+constexpr const char* kOperators[] = {"copy_", "convolution", "convolution_backward", "native_group_norm",
                                       "native_group_norm_backward"};
 
 }  // namespace
@@ -100,6 +120,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
     library.impl(name, CppFunction::makeFromBoxedFunction<&softmax>());
   for (const char* name : {"_softmax_backward_data.out", "_log_softmax_backward_data.out"})
     library.impl(name, CppFunction::makeFromBoxedFunction<&softmax_backward>());
+  library.impl("native_layer_norm", CppFunction::makeFromBoxedFunction<&layer_norm>());
+  library.impl("native_layer_norm_backward", CppFunction::makeFromBoxedFunction<&layer_norm_backward>());
   for (const char* name : kOperators) library.impl(name, CppFunction::makeFromBoxedFunction<&call_on_cpu>());
 }
 

@@ -198,6 +198,35 @@ def test_autocast():
         assert (x @ x).dtype == torch.float32
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_statistics_of_norms(dtype):
+    x = torch.randn(4, 8, device="cuda", dtype=dtype, requires_grad=True)
+    weight = torch.ones(8, device="cuda", dtype=dtype, requires_grad=True)
+    out, mean, rstd = torch.native_layer_norm(x, (8,), weight, None, 1e-5)
+    assert (out.dtype, mean.dtype, rstd.dtype) == (dtype, torch.float32, torch.float32)
+    (out * x.detach()).sum().backward()
+    assert x.grad.dtype == weight.grad.dtype == dtype and x.grad.isfinite().all()
+
+
+def test_a_compiled_program():
+    import cresset
+
+    def program(x, y):
+        return (x * 2 + y).sin(), (x + y).sum(1)
+
+    simulator.use_for_cresset(simulated)
+    x, y = torch.randn(40, 50, device="cuda"), torch.randn(50, device="cuda")
+    compiled, launches = cresset.compile(program), simulated.gpu_counters()["launches"]
+    for got, expected in zip(compiled(x, y), program(x, y), strict=True):
+        assert got.is_cuda
+        torch.testing.assert_close(got.cpu(), expected.cpu())
+    assert simulated.gpu_counters()["launches"] > launches
+    simulated.fail_launch(1)
+    with pytest.raises(RuntimeError, match="a launch failed, as the test wants"):
+        compiled(x, y)
+    torch.testing.assert_close(compiled(x, y)[1].cpu(), program(x, y)[1].cpu())
+
+
 def test_streams_and_events():
     side = torch.cuda.Stream()
     assert torch.cuda.current_stream() == torch.cuda.default_stream() != side
