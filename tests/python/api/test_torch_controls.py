@@ -585,9 +585,10 @@ def test_a_wrong_switch_is_an_error_of_the_import():
     assert done.returncode != 0 and "CRESSET_DISABLE='maybe'" in done.stderr
 
 
-def test_the_setting_of_torchs_compiler(monkeypatch):
-    monkeypatch.setattr(torch._dynamo.config, "disable", True)
-    assert cresset.compile(breaks) is breaks
+def test_the_setting_of_torchs_compiler():
+    with torch._dynamo.config.patch(disable=True):
+        assert cresset.compile(breaks) is breaks
+    assert cresset.compile(breaks) is not breaks
 
 
 # ------------------------------------------------------------------------------------------------- arguments
