@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "bridge/aten/cuda_setup.h"
 #include "bridge/autograd/gradients.h"
 #include "bridge/capture/sym_node.h"
 #include "bridge/dispatch/capture_kernel.h"
@@ -218,6 +219,9 @@ PYBIND11_MODULE(_C, m) {
   m.def("note_marks", &frontend::note_marks);
   m.def("is_disabled", [] { return option_flag(Option::DISABLE); });
   m.def("stats", &stats);
+  // For tests: `options` holds a codegen::nvptx::NvptxOptions, with a simulated device.
+  m.def("use_gpu",
+        [](const py::capsule& options) { bridge::use_gpu(*options.get_pointer<codegen::nvptx::NvptxOptions>()); });
   m.def("break_kinds", [] {  // (name, description, remedy) of each kind of graph break
     py::list rows;
 #define CRESSET_BREAK_KIND(name, description, remedy) rows.append(py::make_tuple(#name, description, remedy));

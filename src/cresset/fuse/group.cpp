@@ -72,6 +72,8 @@ Group group_of(const Graph& graph, IndexVars& vars, ValueId value, const Layout&
   return pointwise_group(graph, vars, value, value, layout);
 }
 
+Device device_of(const Graph& graph, const Group& group) { return graph.type(group.roots.front().value).device; }
+
 std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node) {
   const ops::OpArgs args(graph, node.args);
   const size_t rank = graph.type(node.results[0]).rank();

@@ -27,6 +27,9 @@ struct Group {
   bool has_inner() const { return !dims.empty() && dims.back().kind == loop::Dim::Kind::Inner; }
 };
 
+// The device of the group's values. Its kernel runs there.
+Device device_of(const Graph& graph, const Group& group);
+
 // The arguments of a concatenation and their positions in the result.
 struct ConcatPart {
   ValueId value;

@@ -221,7 +221,8 @@ loop::BufferId Puller::buffer(ValueId base) {
   if (it != buffers_.end()) return {static_cast<uint32_t>(it - buffers_.begin())};
   const graph::Value& v = graph().value(base);
   const std::string name = v.name.empty() ? "%" + std::to_string(base.index) : v.name;
-  kernel_->buffers.push_back({.dtype = v.type.dtype, .name = name});
+  const bool elsewhere = v.type.device != device_of(graph(), group_);
+  kernel_->buffers.push_back({.dtype = v.type.dtype, .name = name, .by_value = elsewhere});
   buffers_.push_back(base);
   return {static_cast<uint32_t>(buffers_.size() - 1)};
 }

@@ -34,6 +34,7 @@ class Materializer {
     for (graph::NodeId id : graph_.order)
       if (const ops::OpDef* def = native(graph_, id); def == nullptr || def->window)
         Graph::for_each_value(graph_.node(id).args, [&](const ValueId& v) { demand(v); });
+    for (graph::NodeId id : graph_.order) own_from_elsewhere(id);
     for (const graph::Mutation& mutation : graph_.mutations) demand(mutation.value);
     for (ValueId v : graph_.outputs) demand_output(v);
     uses_ = count_uses(graph_, [&](ValueId v) { return memory_.owns(v); });
@@ -50,6 +51,15 @@ class Materializer {
     // ATen decides the strides of tensors which it allocates.
     for (ValueId v : graph_.node(id).results)
       def == nullptr ? memory_.own(v, {graph_.type(v).strides, graph_.pool().constant(0)}) : memory_.own(v);
+  }
+
+  // A kernel takes an argument of another device by value, so the argument is an element in memory of its own.
+  void own_from_elsewhere(graph::NodeId id) {
+    if (native(graph_, id) == nullptr) return;
+    const graph::Node& node = graph_.node(id);
+    Graph::for_each_value(node.args, [&](const ValueId& v) {
+      if (graph_.type(v).device != graph_.type(node.results[0]).device && !memory_.owns(v)) memory_.own(v);
+    });
   }
 
   // Puts `value` in memory at arbitrary strides. The value at the root of its views is stored, and a view which is not

@@ -1,14 +1,30 @@
 #include "fuse/memory.h"
 
+#include "base/device_traits.h"
 #include "fuse/strided_view.h"
 #include "ops/complex.h"
 #include "ops/op_def.h"
 
 namespace cresset::fuse {
 
+namespace {
+
+// Whether the device has kernels, and gets the arguments that lie elsewhere by value.
+bool runs_on_its_device(const Graph& graph, const graph::Node& node) {
+  if (node.results.empty()) return true;
+  const Device device = graph.type(node.results[0]).device;
+  bool takes_all = traits_of(device.kind).has_kernels;
+  Graph::for_each_value(
+      node.args, [&](const ValueId& v) { takes_all &= graph.type(v).device == device || graph.type(v).rank() == 0; });
+  return takes_all;
+}
+
+}  // namespace
+
 const ops::OpDef* native(const Graph& graph, graph::NodeId node) {
   const ops::OpDef* def = ops::find(graph.node(node).op);
   if (def == nullptr || graph.node(node).through_aten || ops::touches_complex(graph, graph.node(node))) return nullptr;
+  if (def->op_class != ops::OpClass::View && !runs_on_its_device(graph, graph.node(node))) return nullptr;
   switch (def->op_class) {
     case ops::OpClass::Pointwise:
       return def->element != nullptr ? def : nullptr;

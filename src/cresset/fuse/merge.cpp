@@ -100,7 +100,7 @@ class Merger {
     near.erase(std::unique(near.begin(), near.end()), near.end());
     for (uint32_t other : near) {
       if (other == u || !is_kernel(other) || (only_later && other < u)) continue;
-      if (device_of(other) != device_of(u)) continue;
+      if (device(other) != device(u)) continue;
       const int64_t saved = saving(u, other);
       if (saved > 0)
         queue_.push({saved, std::min(u, other), std::max(u, other), version_[std::min(u, other)],
@@ -180,12 +180,8 @@ class Merger {
     for (uint32_t i = begin; i <= end; ++i) place_[order_[i] = slice[i - begin]] = i;
   }
 
-  // A kernel without stores has no buffers, so no merge applies to it.
-  DeviceKind device_of(uint32_t u) const {
-    const std::vector<ValueId>& buffers = units_[u].built.buffers;
-    return buffers.empty() ? DeviceKind::Meta : graph_.type(buffers.front()).device.kind;
-  }
-  const CostModel& model_of(uint32_t u) const { return cost_model_of(device_of(u)); }
+  Device device(uint32_t u) const { return device_of(graph_, units_[u].group); }
+  const CostModel& model_of(uint32_t u) const { return cost_model_of(device(u).kind); }
   bool few_rows(const Group& group, const CostModel& model) const {
     if (!group.has_inner()) return false;
     int64_t rows = 1, points = 1;

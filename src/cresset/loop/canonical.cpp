@@ -117,8 +117,8 @@ std::string canonical_text(const Kernel& kernel) {
     fmt::format_to(std::back_inserter(out), "{}{}\n", dim.kind == Dim::Kind::Outer ? "o " : "i ",
                    names.text(dim.extent));
   for (const Buffer& buffer : kernel.buffers)
-    fmt::format_to(std::back_inserter(out), "b {}{}{}\n", static_cast<int>(buffer.dtype), buffer.read ? " r" : "",
-                   buffer.written ? " w" : "");
+    fmt::format_to(std::back_inserter(out), "b {}{}{}{}\n", static_cast<int>(buffer.dtype), buffer.read ? " r" : "",
+                   buffer.written ? " w" : "", buffer.by_value ? " v" : "");
   for (const Binding& b : kernel.bindings) fmt::format_to(std::back_inserter(out), "x %{}\n", b.scalar.index);
   for (const Scalar& scalar : kernel.scalars) out += scalar_text(scalar, names) + "\n";
   for (const Store& s : kernel.stores) {

@@ -74,7 +74,8 @@ struct Buffer {
   DType dtype;
   bool written = false;
   bool read = false;
-  std::string name;  // for messages
+  std::string name;       // for messages
+  bool by_value = false;  // a single element, read only; a launch may pass the element instead of its address
 };
 
 struct Store {

@@ -35,8 +35,8 @@ class Printer {
 
   void buffer(size_t i) {
     const Buffer& b = kernel_.buffers[i];
-    put("  b{}: {}{}{}{}\n", i, to_string(b.dtype), b.read ? " read" : "", b.written ? " written" : "",
-        b.name.empty() ? "" : " # " + b.name);
+    put("  b{}: {}{}{}{}{}\n", i, to_string(b.dtype), b.read ? " read" : "", b.written ? " written" : "",
+        b.by_value ? " by value" : "", b.name.empty() ? "" : " # " + b.name);
   }
 
   void store(const Store& s) {

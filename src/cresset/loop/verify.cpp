@@ -163,6 +163,7 @@ class Verifier {
       if (!error_.empty()) return;
       const Buffer& buffer = kernel_.buffers[store.buffer.index];
       require(buffer.written, "store to a buffer not marked written");
+      require(!buffer.by_value, "store to a buffer that is given by value");
       require(kernel_[store.value].dtype == compute_dtype(buffer.dtype), "store of another dtype");
       const ScalarId condition = store.condition;
       require(!condition.valid() || condition.index < kernel_.scalars.size(), "store under no condition");

@@ -250,7 +250,7 @@ bool same(const Kernel& a, const Kernel& b) {
          std::ranges::equal(a.buffers, b.buffers,
                             [&](const loop::Buffer& x, const loop::Buffer& y) {
                               return x.dtype == y.dtype && x.written == y.written && x.read == y.read &&
-                                     (!names || x.name == y.name);
+                                     x.by_value == y.by_value && (!names || x.name == y.name);
                             }) &&
          std::ranges::equal(a.stores, b.stores,
                             [](const loop::Store& x, const loop::Store& y) {

@@ -62,7 +62,7 @@ bool lie_alike(const SizeTable& sizes, const Program& program, TensorId a, Tenso
     return std::equal(p.begin(), p.end(), q.begin(), q.end(),
                       [&](runtime::SizeRef i, runtime::SizeRef j) { return sizes.expr(i) == sizes.expr(j); });
   };
-  return x.dtype == y.dtype && same(x.sizes, y.sizes) && same(x.strides, y.strides);
+  return x.dtype == y.dtype && x.device == y.device && same(x.sizes, y.sizes) && same(x.strides, y.strides);
 }
 
 class Writer {
@@ -222,7 +222,8 @@ class Reuser {
     // A tensor allocated by a call has the sizes of the call, not of the output.
     if (is_output(to) && made_by_call(head_of(from))) return false;
     const auto& tensors = lowered_.program.tensors;
-    return sizes_.expr(tensors[from.index].bytes) == sizes_.expr(tensors[to.index].bytes);
+    return tensors[from.index].device == tensors[to.index].device &&
+           sizes_.expr(tensors[from.index].bytes) == sizes_.expr(tensors[to.index].bytes);
   }
 
   SizeTable& sizes_;

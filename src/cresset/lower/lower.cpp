@@ -74,7 +74,7 @@ class Lowering {
   void add_launch(fuse::Unit& unit) {
     Launch launch{.kernel = static_cast<uint32_t>(out_.kernels.size()), .device = {}, .buffers = {}, .symbols = {}};
     for (ValueId v : unit.built.buffers) launch.buffers.push_back(slots_.base(v));
-    if (!unit.built.buffers.empty()) launch.device = graph_.type(unit.built.buffers.front()).device.kind;
+    launch.device = fuse::device_of(graph_, unit.group).kind;
     out_.kernels.push_back(std::move(unit.built.kernel));
     out_.program.steps.emplace_back(std::move(launch));
   }

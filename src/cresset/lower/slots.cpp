@@ -2,12 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cresset::lower {
 
 using runtime::Home;
 
+namespace {
+
+// The device of most computed values. The arena lies there.
+Device device_of_arena(const Graph& graph) {
+  std::vector<std::pair<Device, size_t>> counts;
+  for (const graph::NodeId id : graph.order) {
+    for (const ValueId v : graph.node(id).results) {
+      const Device device = graph.type(v).device;
+      const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == device; });
+      known == counts.end() ? counts.emplace_back(device, 1) : * known = {device, known->second + 1};
+    }
+  }
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == counts.end() ? Device{} : most->first;
+}
+
+}  // namespace
+
 Slots::Slots(const Graph& graph, fuse::Memory& memory, SizeTable& sizes, runtime::Program& program)
-    : graph_(graph), memory_(memory), sizes_(sizes), program_(program) {
+    : graph_(graph), memory_(memory), sizes_(sizes), program_(program), arena_(device_of_arena(graph)) {
   program_.inputs.resize(graph.inputs.size());
   program_.constants.resize(graph.constants.size());
 }
@@ -45,7 +66,7 @@ TensorId Slots::base(ValueId owner) {
     case graph::Value::Kind::Result:
       slot.home = extern_homed_.count(owner) != 0 ? Home::Extern
                   : escaping_.count(owner) != 0   ? Home::Fresh
-                                                  : Home::Arena;
+                                                  : home_of_intermediate(v.type.device);
       break;
   }
   const bool held = v.kind != graph::Value::Kind::Result;
@@ -69,7 +90,7 @@ TensorId Slots::value(ValueId value) {
 
 TensorId Slots::fresh(ValueId like, Home home) {
   TensorSlot slot = describe(like, {graph_.type(like).strides, graph_.pool().constant(0)});
-  slot.home = home;
+  slot.home = home == Home::Arena ? home_of_intermediate(slot.device) : home;
   return add(std::move(slot));
 }
 

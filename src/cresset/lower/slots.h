@@ -30,11 +30,16 @@ class Slots {
  private:
   TensorId add(TensorSlot slot);
   TensorSlot describe(ValueId value, const Layout& layout);
+  // The arena is memory of one device. Intermediates of other devices are allocated one by one.
+  runtime::Home home_of_intermediate(const Device& device) const {
+    return device == arena_ ? runtime::Home::Arena : runtime::Home::Fresh;
+  }
 
   const Graph& graph_;
   fuse::Memory& memory_;
   SizeTable& sizes_;
   runtime::Program& program_;
+  const Device arena_;
   std::unordered_map<ValueId, TensorId> slots_;
   std::unordered_set<ValueId> escaping_, extern_homed_;
 };

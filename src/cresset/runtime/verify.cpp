@@ -66,8 +66,10 @@ class Verifier {
       if (!in_range(ref)) fail("symbol reference out of range");
     for (TensorId id : launch.buffers) {
       writes(id);  // the kernel itself determines which buffers are read
-      if (id.index < program_.tensors.size() && program_.tensors[id.index].device.kind != launch.device)
-        fail(fmt::format("{} is on another device than the kernel", program_.tensors[id.index].name));
+      if (id.index >= program_.tensors.size()) continue;
+      const TensorSlot& slot = program_.tensors[id.index];
+      if (slot.device.kind != launch.device && (slot.device.kind != DeviceKind::Cpu || !slot.sizes.empty()))
+        fail(fmt::format("{} is on another device than the kernel", slot.name));
     }
   }
   void check(const ExternCall& call) {

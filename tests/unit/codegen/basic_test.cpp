@@ -60,6 +60,19 @@ TEST(CodegenBasic, ScalarKernel) {
   expect_same(k);
 }
 
+// As a kernel of a GPU gets numbers that lie on the host.
+TEST(CodegenBasic, ElementsByValue) {
+  for (const DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::U8, DType::Bool}) {
+    KernelBuilder k;
+    const ExprId n = k.size(77), i = k.outer(n);
+    const auto x = k.input(DType::F32, 77), number = k.input(dtype, 1), out = k.output(DType::F32, 77);
+    k.kernel.buffers[number.index].by_value = true;
+    const auto scale = k.b.cast(k.load(number, k.pool.constant(0)), DType::F32);
+    k.store(out, i, k.b.binary(Op::Mul, k.load(x, i), scale));
+    expect_same(k);
+  }
+}
+
 TEST(CodegenReduce, SumOverInner) {
   for (int64_t n : kSizes) {
     KernelBuilder k;

@@ -52,6 +52,11 @@ std::vector<Launch> launches_of(const DeviceKernel& kernel, const Numbers& numbe
   return out;
 }
 
+// Elements that are passed by value stay on the host.
+void* given(const KernelBuilder& k, const DeviceMemory& memory, const Memory& host, size_t buffer) {
+  return k.kernel.buffers[buffer].by_value ? host.pointers[buffer] : memory.pointers[buffer];
+}
+
 void run_variants(KernelBuilder& k, const DeviceKernel& kernel, const std::vector<int64_t>& symbols,
                   const Visit& visit) {
   const std::vector<int64_t> outputs = kernel.numbers(symbols.data());
@@ -64,11 +69,12 @@ void run_variants(KernelBuilder& k, const DeviceKernel& kernel, const std::vecto
       DeviceMemory memory(kernel.device(), got);
       std::vector<int64_t> parameters;
       std::vector<uint64_t> addresses;
-      for (void* p : memory.pointers) {
-        addresses.push_back(reinterpret_cast<uint64_t>(p));
-        parameters.push_back(reinterpret_cast<int64_t>(p));
+      for (size_t i = 0; i < memory.pointers.size(); ++i) {
+        addresses.push_back(reinterpret_cast<uint64_t>(memory.pointers[i]));
+        parameters.push_back(reinterpret_cast<int64_t>(given(k, memory, got, i)));
       }
       if (!numbers.allows(variant, addresses)) continue;
+      numbers.pass_values(parameters);
       parameters.insert(parameters.end(), symbols.begin(), symbols.end());
       for (const int64_t d : numbers.divisors()) parameters.push_back(static_cast<int64_t>(nvptx::magic_of(d)));
       parameters.resize(parameters.size() + 2);
@@ -93,7 +99,7 @@ void run_bound(KernelBuilder& k, const DeviceKernel& kernel, const std::vector<i
                                    static_cast<uint32_t>(symbols.size())};
   for (size_t i = 0; i < symbols.size(); ++i) *params.symbol(i) = symbols[i];
   const auto bound = kernel.bind(params);
-  for (size_t i = 0; i < memory.pointers.size(); ++i) *params.buffer(i) = memory.pointers[i];
+  for (size_t i = 0; i < memory.pointers.size(); ++i) *params.buffer(i) = given(k, memory, got, i);
   const runtime::LaunchContext context;
   void* const workspace = kernel.device().allocate(static_cast<size_t>(bound->scratch_bytes(context)));
   bound->launch(context, workspace);

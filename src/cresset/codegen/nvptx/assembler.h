@@ -12,9 +12,12 @@ namespace cresset::codegen::nvptx {
 
 class Assembler {
  public:
+  // The text given to assemble(): PTX, or the module in LLVM's own form (for simulators of a GPU).
+  enum class Input : uint8_t { Ptx, Llvm };
   virtual ~Assembler() = default;
-  // A cubin for that chip (90: sm_90). Thread safe.
-  virtual Result<std::string> assemble(const std::string& ptx, int chip) const = 0;
+  virtual Input input() const { return Input::Ptx; }
+  // The image for that chip (90: sm_90): a cubin, or what the simulator's device loads. Thread safe.
+  virtual Result<std::string> assemble(const std::string& text, int chip) const = 0;
   virtual std::string version() const = 0;  // part of cache keys
 };
 

@@ -28,6 +28,7 @@ class BoundDeviceKernel final : public runtime::BoundKernel {
 
   void launch(const runtime::LaunchContext& context, void* scratch) const override {
     std::memcpy(parameters_.data(), params_.bytes, given_ * sizeof(int64_t));
+    numbers_.pass_values(parameters_);
     const std::span addresses(reinterpret_cast<const uint64_t*>(parameters_.data()), params_.buffers);
     const Launch chosen = choose_launch(numbers_, addresses, kernel_.machine());
     kernel_.launch(chosen, numbers_[kStages], parameters_, scratch, context.stream);

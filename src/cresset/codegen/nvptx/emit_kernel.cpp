@@ -101,13 +101,16 @@ Value* KernelEmitter::sreg(llvm::Intrinsic::ID id) { return s_.ir.CreateZExt(s_.
 
 llvm::Function* KernelEmitter::declare(const std::string& name) {
   std::vector<llvm::Type*> types(kernel_.buffers.size(), llvm::PointerType::get(s_.ir.getContext(), kGlobal));
+  for (size_t i = 0; i < types.size(); ++i)
+    if (kernel_.buffers[i].by_value) types[i] = s_.ir.getInt64Ty();
   types.resize(parameter_count(kernel_, schedule_), s_.ir.getInt64Ty());
   types[types.size() - 2] = llvm::PointerType::get(s_.ir.getContext(), kGlobal);
   auto* type = llvm::FunctionType::get(s_.ir.getVoidTy(), types, false);
   auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, s_.module);
   function->setCallingConv(llvm::CallingConv::PTX_Kernel);
   function->setDoesNotThrow();
-  for (unsigned i = 0; i < kernel_.buffers.size(); ++i) function->addParamAttr(i, llvm::Attribute::NoAlias);
+  for (unsigned i = 0; i < kernel_.buffers.size(); ++i)
+    if (!kernel_.buffers[i].by_value) function->addParamAttr(i, llvm::Attribute::NoAlias);
   llvm::LLVMContext& context = s_.ir.getContext();
   auto number = [&](int v) { return llvm::ConstantAsMetadata::get(s_.ir.getInt32(static_cast<uint32_t>(v))); };
   llvm::NamedMDNode* annotations = s_.module.getOrInsertNamedMetadata("nvvm.annotations");
@@ -128,10 +131,19 @@ void KernelEmitter::set_magics(llvm::Function* function) {
   }
 }
 
+// An element that is passed by value is loaded from a variable of the thread, which becomes a register.
+Value* KernelEmitter::pointer(const loop::Buffer& buffer, Value* parameter) {
+  if (!buffer.by_value) return parameter;
+  Value* variable = s_.ir.CreateAlloca(parameter->getType());
+  s_.ir.CreateStore(parameter, variable);
+  return variable;
+}
+
 void KernelEmitter::prologue(llvm::Function* function) {
   s_.ir.SetInsertPoint(BasicBlock::Create(s_.ir.getContext(), "entry", function));
   unsigned argument = 0;
-  for (size_t i = 0; i < kernel_.buffers.size(); ++i) s_.buffers.push_back(function->getArg(argument++));
+  for (const loop::Buffer& buffer : kernel_.buffers)
+    s_.buffers.push_back(pointer(buffer, function->getArg(argument++)));
   for (const VarId symbol : kernel_.size_symbols())
     s_.vars[symbol] = s_.ir.CreateTrunc(function->getArg(argument++), s_.index_type());
   set_magics(function);

@@ -42,6 +42,7 @@ class KernelEmitter {
   };
 
   llvm::Function* declare(const std::string& name);
+  llvm::Value* pointer(const loop::Buffer& buffer, llvm::Value* parameter);
   void prologue(llvm::Function* function);
   void set_magics(llvm::Function* function);
   std::vector<Digit> digits(bool inner);

@@ -28,7 +28,7 @@ Value* MemoryEmitter::element(loop::BufferId buffer, Value* offset) {
 // What nothing writes while the kernel runs may be read through the texture path.
 Value* MemoryEmitter::read(llvm::Type* type, Value* pointer, uint64_t align, const loop::Buffer& buffer) {
   llvm::LoadInst* out = s_.ir.CreateAlignedLoad(type, pointer, llvm::Align(align));
-  if (!buffer.written)
+  if (!buffer.written && !buffer.by_value)
     out->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(s_.ir.getContext(), {}));
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace cresset::codegen::nvptx {
 namespace {
@@ -135,6 +136,17 @@ int64_t Numbers::outer_chunks(Variant variant) const {
 int64_t Numbers::inner_chunks(Variant variant) const {
   const int64_t points = outputs_[kInnerPoints];
   return shape() == Shape::Rows ? points * ceil_div(outputs_[kVectorExtent], lanes(variant)) : points;
+}
+
+void Numbers::pass_values(std::span<int64_t> parameters) const {
+  const auto logs = static_cast<uint64_t>(outputs_[kByValueLog]);
+  for (auto left = static_cast<uint64_t>(outputs_[kByValue]); left != 0; left &= left - 1) {
+    const int i = std::countr_zero(left);
+    int64_t& parameter = parameters[static_cast<size_t>(i)];
+    const void* const element = reinterpret_cast<const void*>(parameter);
+    parameter = 0;
+    std::memcpy(&parameter, element, size_t{1} << (logs >> (2 * i) & 3));
+  }
 }
 
 bool Numbers::allows(Variant variant, std::span<const uint64_t> addresses) const {

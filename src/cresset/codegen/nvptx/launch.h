@@ -27,6 +27,8 @@ enum Number : uint8_t {
   kTileSide,       // points of both loops in a square of the Tiled variant
   kTileExtent,
   kBuffers,      // entries of alignment follow the numbers
+  kByValue,      // bit i: buffer i is a single element, passed in the place of its address...
+  kByValueLog,   // ... whose bytes are 1 << bits 2i and 2i + 1
   kGreatest,     // bound of every index expression, at most kNoIndex32
   kWideHolds,    // 0 where all strides allow whole vectors
   kOuterPoints,  // without the vector loop
@@ -70,6 +72,8 @@ class Numbers {
   std::span<const int64_t> divisors() const { return outputs_.subspan(kFirstFree + buffers()); }
   // Whether the variant computes this call rightly; speed apart.
   bool allows(Variant variant, std::span<const uint64_t> addresses) const;
+  // Replaces the addresses of buffers that are passed by value with their elements, which lie in host memory.
+  void pass_values(std::span<int64_t> parameters) const;
   int lanes(Variant v) const {
     return v == Variant::Wide || v == Variant::Kept ? static_cast<int>(outputs_[kLanes]) : 1;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
 
@@ -19,7 +20,7 @@ namespace {
 static_assert(loop::kNothingReported == runtime::IndexReports::kNothing);
 
 Result<std::string> text_of(PtxCompiler& compiler, const loop::Kernel& kernel, const Schedule& schedule,
-                            const std::string& entry) {
+                            const std::string& entry, Assembler::Input form = Assembler::Input::Ptx) {
   if (const char* op = unsupported(kernel, schedule))
     return Fallback{FallbackReason::CodegenFailed, fmt::format("no GPU code is made for {} of this dtype", op), ""};
   llvm::LLVMContext context;
@@ -29,7 +30,11 @@ Result<std::string> text_of(PtxCompiler& compiler, const loop::Kernel& kernel, c
     const auto variant = static_cast<Variant>(v);
     if (schedule.has(variant)) emit_kernel(kernel, schedule, variant, entry + std::string(suffix(variant)), module);
   }
-  return compiler.compile(module);
+  if (form == Assembler::Input::Ptx) return compiler.compile(module);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
 }
 
 int supported_chip(int chip) { return std::clamp(chip, kOldestChip, kNewestChip); }
@@ -107,7 +112,8 @@ Result<std::string> NvptxBackend::make_image(const loop::Kernel& kernel, const P
                                              size_t worker) {
   std::unique_ptr<PtxCompiler>& compiler = compilers_->of_worker[worker];
   if (compiler == nullptr) compiler = std::make_unique<PtxCompiler>(supported_chip(chip_));
-  CRESSET_TRY(std::string text, text_of(*compiler, kernel, static_cast<const GpuPlan&>(plan).schedule, entry));
+  const Assembler::Input form = assembler_ == nullptr ? Assembler::Input::Ptx : assembler_->input();
+  CRESSET_TRY(std::string text, text_of(*compiler, kernel, static_cast<const GpuPlan&>(plan).schedule, entry, form));
   return assembler_ == nullptr ? Result<std::string>(std::move(text)) : assembler_->assemble(text, chip_);
 }
 

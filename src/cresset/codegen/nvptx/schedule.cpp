@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <limits>
 
@@ -491,6 +492,7 @@ class Scheduler : Planner {
     set(kSharedThreads, out_.shared_threads());
     set(kWidestBytes, widest);
     set(kBuffers, static_cast<int64_t>(kernel_.buffers.size()));
+    set_by_value(n);
     set(kTileSide, out_.tile_side);
     n[kTileExtent] = out_.has_tile() ? out_.loops[out_.tile].extent : pool_.constant(1);
     n[kGreatest] = greatest();
@@ -501,6 +503,18 @@ class Scheduler : Planner {
     for (size_t i = 0; i < kernel_.buffers.size(); ++i)
       n.push_back(pool_.constant(out_.aligned_buffer[i] ? out_.lanes * byte_size(kernel_.buffers[i].dtype) : 1));
     n.insert(n.end(), out_.divisors.begin(), out_.divisors.end());
+  }
+
+  void set_by_value(std::vector<ExprId>& numbers) {
+    uint64_t which = 0, logs = 0;
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+      if (!kernel_.buffers[i].by_value) continue;
+      which |= uint64_t{1} << i;
+      logs |= static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(byte_size(kernel_.buffers[i].dtype))))
+              << (2 * i);
+    }
+    numbers[kByValue] = pool_.constant(static_cast<int64_t>(which));
+    numbers[kByValueLog] = pool_.constant(static_cast<int64_t>(logs));
   }
 
   Schedule out_;
