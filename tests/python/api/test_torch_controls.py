@@ -546,6 +546,11 @@ def test_error_on_graph_break(compiler, function, expected):
         assert not torch._dynamo.utils._get_error_on_graph_break()
 
 
+def test_a_graph_break_of_torchs_is_one(compiler):
+    with pytest.raises(RuntimeError):
+        compiler(breaks, fullgraph=True)(X)
+
+
 def test_error_on_graph_break_outside(compiler):
     with torch._dynamo.error_on_graph_break(True), pytest.raises(RuntimeError):
         compiler(breaks)(X)
