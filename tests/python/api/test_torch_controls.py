@@ -546,6 +546,11 @@ def test_error_on_graph_break(compiler, function, expected):
         assert not torch._dynamo.utils._get_error_on_graph_break()
 
 
+def test_a_graph_break_of_torchs_is_one(compiler):
+    with pytest.raises(RuntimeError):
+        compiler(breaks, fullgraph=True)(X)
+
+
 def test_error_on_graph_break_outside(compiler):
     with torch._dynamo.error_on_graph_break(True), pytest.raises(RuntimeError):
         compiler(breaks)(X)
@@ -585,9 +590,10 @@ def test_a_wrong_switch_is_an_error_of_the_import():
     assert done.returncode != 0 and "CRESSET_DISABLE='maybe'" in done.stderr
 
 
-def test_the_setting_of_torchs_compiler(monkeypatch):
-    monkeypatch.setattr(torch._dynamo.config, "disable", True)
-    assert cresset.compile(breaks) is breaks
+def test_the_setting_of_torchs_compiler():
+    with torch._dynamo.config.patch(disable=True):
+        assert cresset.compile(breaks) is breaks
+    assert cresset.compile(breaks) is not breaks
 
 
 # ------------------------------------------------------------------------------------------------- arguments
