@@ -29,7 +29,6 @@ from ._api.compile import (
     trace,
 )
 from ._api.control import (
-    GuardEntry,
     allow_in_graph,
     comptime,
     disable,
@@ -38,6 +37,8 @@ from ._api.control import (
     substitute_in_graph,
 )
 from ._api.control_flow_ops import cond, while_loop
+from ._api.guard_entries import GuardEntry
+from ._api.install import install, uninstall
 from ._api.shapes import check, shapes, solve
 from ._api.trace_rules import call_table
 from ._decompositions import arithmetic as _arithmetic
@@ -59,6 +60,7 @@ __all__ = [
     "disable",
     "explain",
     "graph_break",
+    "install",
     "is_compiling",
     "mark_dynamic",
     "mark_static",
@@ -70,6 +72,7 @@ __all__ = [
     "stats",
     "substitute_in_graph",
     "trace",
+    "uninstall",
     "while_loop",
 ]
 

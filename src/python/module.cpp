@@ -3,9 +3,9 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "bridge/aten/cuda_setup.h"
 #include "bridge/autograd/gradients.h"
 #include "bridge/capture/sym_node.h"
-#include "bridge/device/cuda/cuda_setup.h"
 #include "bridge/dispatch/capture_kernel.h"
 #include "bridge/executor/executor.h"
 #include "bridge/extern_kernels/autotune.h"
@@ -119,7 +119,8 @@ py::dict stats() {
 
 py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
                             bool freeze, bool keep_text, bool auto_dynamic, bool evaluate, bool symbolic_numbers,
-                            const py::object& guard_filter, int64_t cache_entry_limit, bool keep_rejected) {
+                            const py::object& guard_filter, int64_t cache_entry_limit, bool keep_rejected,
+                            std::string name, int64_t recompile_limit, bool through_aten) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
@@ -130,11 +131,17 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.code.freeze = freeze;
   options.keep_text = keep_text;
   options.keep_rejected = keep_rejected;
+  options.through_aten = through_aten;
   if (!guard_filter.is_none()) options.guard_filter = frontend::PyRef::borrow(guard_filter.ptr());
   options.cache_entry_limit =
       cache_entry_limit > 0 ? cache_entry_limit : std::max<int64_t>(1, option_int(Option::CACHE_ENTRY_LIMIT));
   options.evaluate = evaluate && cresset_eval_unsupported() == nullptr;
-  PyObject* made = frontend::new_compiled_function(function.ptr(), std::move(options));
+  if (recompile_limit > 0) {
+    options.resume_entry_limit = recompile_limit;
+    options.cache_entry_limit = std::max(options.cache_entry_limit, recompile_limit);
+  }
+  PyObject* made =
+      frontend::new_compiled_function(function.ptr(), std::move(options), {std::move(name), recompile_limit});
   if (made == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
 }
@@ -196,7 +203,8 @@ PYBIND11_MODULE(_C, m) {
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
         py::arg("eager_rounding"), py::arg("fuse"), py::arg("freezing") = false, py::arg("keep_text") = false,
         py::arg("auto_dynamic") = false, py::arg("evaluate") = false, py::arg("capture_scalar_outputs") = false,
-        py::arg("guard_filter_fn") = py::none(), py::arg("cache_entry_limit") = 0, py::arg("keep_rejected") = false);
+        py::arg("guard_filter_fn") = py::none(), py::arg("cache_entry_limit") = 0, py::arg("keep_rejected") = false,
+        py::arg("name") = "", py::arg("recompile_limit") = -1, py::arg("through_aten") = false);
   m.def("cache_entries", &cache_entries);
   // For gc.callbacks.
   m.def("after_collection", [](std::string_view phase, const py::dict& info) {
@@ -208,6 +216,8 @@ PYBIND11_MODULE(_C, m) {
   m.def("check_ns", [](const py::object& f, const py::tuple& args, const py::dict& kwargs, int64_t count) {
     return state_of(f).check_ns(args.ptr(), kwargs.ptr(), count);
   });
+  m.def("note_marks", &frontend::note_marks);
+  m.def("is_disabled", [] { return option_flag(Option::DISABLE); });
   m.def("stats", &stats);
   // For tests: `options` holds a codegen::nvptx::NvptxOptions, with a simulated device.
   m.def("use_gpu",

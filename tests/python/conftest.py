@@ -37,6 +37,19 @@ collect_ignore = (
 )
 
 
+GPU = Path(__file__).resolve().parent / "gpu"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Tests with simulated CUDA devices need processes of their own: gpu/test_in_processes.py starts them, unless the
+    whole run is such a process."""
+    if collection_path.parent != GPU or collection_path.suffix != ".py":
+        return None
+    arguments = [(config.invocation_params.dir / arg.split("::")[0]).resolve() for arg in config.args]
+    is_gpu_run = all(path.is_relative_to(GPU) for path in arguments)
+    return True if is_gpu_run == (collection_path.name == "test_in_processes.py") else None
+
+
 def known_failures() -> dict[str, tuple[str, bool]]:
     """Test id -> (reason, whether it ends the process), from known_failures.txt."""
     rows = {}

@@ -14,6 +14,7 @@ from .. import _C
 from . import deprecated
 from .control import is_disabled
 from .module import compile_module
+from .settings import WrongType, check_call_settings, check_options, is_disabled_by_environment, native
 
 
 class CaptureError(RuntimeError):
@@ -24,79 +25,24 @@ class ConstraintError(RuntimeError):
     """A dimension marked dynamic would have to be static."""
 
 
-_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-# The evaluator executes bytecode of particular versions of CPython; on any other version, functions are traced.
-_NO_EVALUATOR = _C._eval_unsupported()
-_FRONT_END = "trace" if _NO_EVALUATOR else "evaluate"
-_OPTIONS = {
-    "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
-    "fuse": (True, "False: one kernel an operator, for finding a fault"),
-    "freezing": (
-        False,
-        "values that depend on weights alone are computed once, and weights are laid out for the libraries; writes to "
-        "weights are noticed (docs/freezing.md)",
-    ),
-    "capture_scalar_outputs": (
-        False,
-        "numbers read from integer tensors, by item() or tolist(), are symbols, which may be sizes",
-    ),
-    "frontend": (_FRONT_END, "'evaluate': by the bytecode evaluator; 'trace': by CPython, on proxy tensors"),
-}
-_GUARD_FILTER = (
-    "guard_filter_fn",
-    "a function of a list of cresset.GuardEntry that returns a boolean for each: False drops that guard. UNSAFE: compiled "
-    "code then runs where the dropped guards no longer hold",
-)
-_CACHE_ENTRY_LIMIT = (
-    "cache_entry_limit",
-    "cache entries that are kept for each module or object that the function is called with (default: "
-    "CRESSET_CACHE_ENTRY_LIMIT, 64); the least used one is dropped",
-)
-_FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
 
 
-def _check_options(mode, options, dynamic, backend):
-    if mode is not None and mode not in _MODES:
-        raise ValueError(f"cresset.compile: unknown mode {mode!r}; expected one of {', '.join(map(repr, _MODES))}")
-    if mode is not None and options is not None:
-        raise ValueError("cresset.compile: give either mode or options, not both")
-    if dynamic not in (None, True, False, "auto"):
-        raise TypeError(f"cresset.compile: dynamic must be None, True, False or 'auto', got {dynamic!r}")
-    if backend not in ("cresset", "inductor", None):
-        raise ValueError(f"cresset.compile: unknown backend {backend!r}; cresset compiles with its own")
-    if options is not None and not isinstance(options, dict):
-        raise TypeError(f"cresset.compile: options must be a dict, got {type(options).__name__}")
-    chosen = {name: default for name, (default, _) in _OPTIONS.items()}
-    for name, value in (options or {}).items():
-        name = deprecated.option(name)
-        if name == "guard_filter_fn":
-            if not callable(value):
-                raise TypeError(f"cresset.compile: option 'guard_filter_fn' must be a function, got {value!r}")
-            chosen[name] = value
-            continue
-        if name == "cache_entry_limit":
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"cresset.compile: option 'cache_entry_limit' must be a positive int, got {value!r}")
-            chosen[name] = value
-            continue
-        if name not in _OPTIONS:
-            known = [(n, meaning) for n, (_, meaning) in _OPTIONS.items()] + [_GUARD_FILTER, _CACHE_ENTRY_LIMIT]
-            known = "; ".join(f"{n}: {meaning}" for n, meaning in known)
-            raise ValueError(f"cresset.compile: unknown option {name!r}; known options are {known}")
-        if name == "frontend":
-            if value not in _FRONT_ENDS:
-                raise ValueError(f"cresset.compile: unknown frontend {value!r}; expected 'trace' or 'evaluate'")
-            if value == "evaluate" and _NO_EVALUATOR:
-                raise ValueError(f"cresset.compile: frontend='evaluate' cannot be had here: {_NO_EVALUATOR}")
-        elif not isinstance(value, bool):
-            raise TypeError(f"cresset.compile: option {name!r} must be True or False, got {value!r}")
-        chosen[name] = value
-    chosen["evaluate"] = chosen.pop("frontend") == "evaluate"
-    return chosen
-
-
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mode=None, options=None, disable=False):
+def compile(
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend="cresset",
+    mode=None,
+    options=None,
+    name=None,
+    disable=False,
+    recompile_limit=None,
+    isolate_recompiles=False,
+    shapes_spec=None,
+    guard_filter_fn=None,
+):
     """Compiles a function or a module; usable as a function and as a decorator.
 
     The arguments have their meaning from torch.compile. Input sizes are symbolic from the first call on. With
@@ -107,25 +53,28 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mod
     the function is compiled again. Code that cannot be captured runs eagerly, unless ``fullgraph=True``.
 
     Raises:
-        ValueError, TypeError: unknown mode, option or backend.
+        ValueError, TypeError: unknown mode, option or backend. Each is also an instance of torch's exception there.
         CaptureError: at a call, with ``fullgraph=True``, when the function cannot be captured whole.
         ConstraintError: at a call, when a dimension marked dynamic would have to be static.
     """
-    chosen = _check_options(mode, options, dynamic, backend)
-    if model is None:
-        return functools.partial(
-            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
-        )
-    if not callable(model):
-        raise TypeError(f"cresset.compile: expected a callable (a function or a module), got {type(model).__name__}")
-    if disable or is_disabled(model):
-        return model
+    chosen = check_options(mode, options, dynamic, backend)
+    chosen |= check_call_settings(name, recompile_limit, isolate_recompiles, shapes_spec, guard_filter_fn)
     settings = {
         "dynamic": dynamic is not False,
         "auto_dynamic": dynamic == "auto",
         "fullgraph": bool(fullgraph),
         **chosen,
     }
+    if model is None:
+        return functools.partial(_compile, settings=settings, disable=disable)
+    return _compile(model, settings, disable)
+
+
+def _compile(model, settings, disable=False):
+    if not callable(model):
+        raise WrongType(f"cresset.compile: expected a callable (a function or a module), got {type(model).__name__}")
+    if disable or is_disabled(model) or is_disabled_by_environment():
+        return model
     if isinstance(model, torch.nn.Module):
         return compile_module(model, settings, _register)
     if inspect.isclass(model):
@@ -134,7 +83,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mod
 
 
 def _compile_callable(function, settings):
-    compiled = _C.compile(function, **settings)
+    compiled = native(function, settings)
     compiled._cresset_settings = settings
     return _register(compiled)
 
@@ -193,6 +142,7 @@ def _mark(tensor, dim, kind, low=None, high=None, typical=None):
         if marks is None:
             marks = tensor._cresset_marks = {}
         marks[d % tensor.dim()] = (kind, low, high, typical)
+    _C.note_marks()
 
 
 def mark_dynamic(tensor, dim, *, min=None, max=None, typical=None):
@@ -233,10 +183,15 @@ def stats():
     return out
 
 
-def reset():
-    """Drops all cache entries, the counters, and memory kept for later calls."""
+def forget():
+    """Drops all cache entries."""
     for function in list(_compiled):
         _C.clear_cache_entries(function)
+
+
+def reset():
+    """Drops all cache entries, the counters, and memory kept for later calls."""
+    forget()
     _C.reset_stats()
     _C.trim_memory()
 
@@ -261,16 +216,19 @@ class Explanation:
     """The result of compiling a function for one call: graph segments with their graphs, guards, kernels and ends.
 
     ``segments``: a dict for each graph segment, in the order of the call. ``begins`` and ``ends`` are empty where the
-    segment begins or ends with the call. ``break_reasons``: a :class:`BreakReason` for each graph break and eager call. ``learned``: differences of later calls from this call, a line each.
+    segment begins or ends with the call. ``break_reasons``: a :class:`BreakReason` for each graph break and eager call.
+    ``learned``: differences of later calls from this call, a line each. ``no_effect``: accepted arguments of
+    :func:`compile` which change nothing.
     """
 
     GRAPH_LINES, STATE_GUARDS = 60, 8  # of each graph segment, when printed
 
-    def __init__(self, name, segments, counters, learned=()):
+    def __init__(self, name, segments, counters, learned=(), no_effect=()):
         self.name = name
         self.segments = [deprecated.Renamed(s, deprecated.SEGMENT, "segments[...]") for s in segments]
         self.counters = deprecated.Renamed(counters, deprecated.STATS, "counters")
         self.learned = list(learned)
+        self.no_effect = list(no_effect)
 
     variants = deprecated.attribute("Explanation", "variants", "segments")
 
@@ -284,6 +242,7 @@ class Explanation:
 
     def __str__(self):
         lines = [f"cresset.explain: {self.name}"]
+        lines += [f"  without effect: {text}" for text in self.no_effect]
         for i, v in enumerate(self.segments):
             lines += self._segment(i, v)
         lines += [f"  learned: {text}" for text in self.learned]
@@ -315,30 +274,39 @@ class Explanation:
         return lines + ([f"    ... {len(texts) - count} more lines in {where}"] if len(texts) > count else [])
 
 
-def explain(function, **settings):
-    """``explain(f)(*args)`` compiles f for these arguments, runs it, and returns an :class:`Explanation`."""
-    settings = deprecated.options(settings)
+def _settings_of(function):
+    """The settings that a compiled function or module was made with; empty for others."""
+    settings = getattr(function, "_cresset_settings", None)
+    return settings if isinstance(settings, dict) and "evaluate" in settings else {}
+
+
+def explain(function, *, mode=None, options=None, backend=None, **settings):
+    """``explain(f)(*args)`` compiles f for these arguments, runs it, and returns an :class:`Explanation`.
+
+    A compiled f is explained with its own settings. ``mode``, ``options``, ``backend``: as for :func:`compile`."""
+    given = any(value is not None for value in (mode, options, backend))
+    chosen = check_options(mode, options, backend=backend) if given else {}
+    settings = {
+        **check_options(None, None),
+        "dynamic": True,
+        "fullgraph": False,
+        **_settings_of(function),
+        **chosen,
+        **deprecated.options(settings),
+    }
 
     def run(*args, **kwargs):
         target = function
         if isinstance(target, torch.nn.Module):
             module = target
             target = types.MethodType(type(module).__call__, module)
-        fresh = _C.compile(
-            target,
-            **{
-                **_check_options(None, None, None, None),
-                "dynamic": True,
-                "fullgraph": False,
-                "keep_text": True,
-                **settings,
-            },
-        )
+        fresh = native(target, settings, keep_text=True)
         before = _C.stats()
         fresh(*args, **kwargs)
         after = _C.stats()
         counters = {k: after[k] - before[k] for k in after if isinstance(after[k], (int, float))}
         name = getattr(function, "__qualname__", type(function).__name__)
-        return Explanation(name, _C.cache_entries(fresh), counters, _C.learned(fresh))
+        no_effect = settings.get("no_effect", ())
+        return Explanation(name, _C.cache_entries(fresh), counters, _C.learned(fresh), no_effect)
 
     return run

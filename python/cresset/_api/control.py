@@ -1,6 +1,5 @@
 """Controls for the program: exclude code from compilation, break the graph, inspect the capture."""
 
-import dataclasses
 import functools
 import inspect
 import sys
@@ -128,17 +127,6 @@ def substitute_in_graph(original_fn):
         return traceable_fn
 
     return decorate
-
-
-@dataclasses.dataclass(frozen=True)
-class GuardEntry:
-    """A guard of a compiled program, as passed to ``options={"guard_filter_fn": fn}``."""
-
-    kind: str  #: "item", "items" (a whole container), "cell" (a closure's variable), "type", "function", "member"
-    owner: object  #: the dictionary, list, set, cell, class or instance of the read
-    key: object  #: the key of an "item", the descriptor of a "member"
-    value: object  #: the value read; None where there was none
-    is_global: bool  #: the owner is the namespace of a module
 
 
 class ComptimeVariable:

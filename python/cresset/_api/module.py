@@ -3,7 +3,7 @@
 import copy
 import types
 
-from .. import _C
+from .settings import native
 
 
 def _call(self, *args, **kwargs):
@@ -79,7 +79,9 @@ def compile_module(module, settings, register):
         module = module._orig_mod
     compiled = _instance(_compiled_class(type(module)), module, dict(settings))
     original_call = types.MethodType(type(module).__call__, module)
-    object.__setattr__(compiled, "_cresset_call", register(_C.compile(original_call, **settings)))
+    call = native(original_call, settings)
+    call._cresset_settings = settings
+    object.__setattr__(compiled, "_cresset_call", register(call))
     return compiled
 
 

@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from .. import _C
 from . import deprecated
+from .settings import check_options
 
 
 class _Stated:
@@ -40,13 +41,11 @@ def check(condition, message=None):
 
 
 def _compile_apart(function, **settings):
-    from .compile import _check_options
-
     target = function
     if isinstance(target, torch.nn.Module):
         target = types.MethodType(type(target).__call__, target)
     target = getattr(target, "__wrapped__", target)
-    return _C.compile(target, **_check_options(None, None, None, None), dynamic=True, fullgraph=False, **settings)
+    return _C.compile(target, **check_options(None, None), dynamic=True, fullgraph=False, **settings)
 
 
 def _range_text(d):

@@ -1,6 +1,7 @@
 #include "bridge/aten/dtypes.h"
 
 #include "base/check.h"
+#include "bridge/aten/torch_modes.h"
 
 namespace cresset::bridge {
 
@@ -54,7 +55,8 @@ c10::Device to_torch(graph::Device device) {
 
 std::optional<graph::Device> from_torch(c10::Device device) {
   if (device.is_cpu()) return graph::Device{graph::DeviceKind::Cpu, -1};
-  if (device.is_cuda()) return graph::Device{graph::DeviceKind::Cuda, device.index()};
+  if (device.is_cuda())
+    return graph::Device{graph::DeviceKind::Cuda, device.has_index() ? device.index() : current_cuda_device()};
   if (device.is_meta()) return graph::Device{graph::DeviceKind::Meta, -1};
   return std::nullopt;
 }

@@ -16,6 +16,7 @@ c10::ScalarType to_torch(DType dtype);
 // nullopt: quantized, float8, and further types which cresset does not model
 std::optional<DType> from_torch(c10::ScalarType type);
 c10::Device to_torch(graph::Device device);
+// A CUDA device without a number is the thread's current one.
 std::optional<graph::Device> from_torch(c10::Device device);
 c10::MemoryFormat to_torch(graph::MemoryFormat format);
 graph::MemoryFormat from_torch(c10::MemoryFormat format);

@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 
 #include "bridge/aten/overloads.h"
+#include "ops/op_traits.h"
 
 namespace cresset::bridge {
 namespace {
@@ -23,28 +24,17 @@ std::optional<c10::OperatorHandle> find_schema(const std::string& name, const st
   return c10::Dispatcher::singleton().findSchema({name, overload});
 }
 
-// Names whose functional counterpart does not follow from dropping the underscore.
+// Names of the functional counterpart: without the underscore, or __and__ for __iand__. Fills of tensors with random
+// numbers have counterparts of cresset's own, which keep the tensor's order of drawing.
 std::pair<std::string, std::string> functional_name(const std::string& name, const std::string& overload) {
-  static const std::unordered_map<std::string, std::pair<std::string, std::string>> special = {
+  static const std::unordered_map<std::string, std::pair<std::string, std::string>> fills = {
       {"aten::normal_", {"cresset::normal_fill", ""}},
       {"aten::bernoulli_.float", {"cresset::bernoulli_fill", ""}},
-      {"aten::bernoulli_.Tensor", {"cresset::bernoulli_fill", "Tensor"}},
-      {"aten::__iand__.Scalar", {"aten::__and__", "Scalar"}},
-      {"aten::__iand__.Tensor", {"aten::__and__", "Tensor"}},
-      {"aten::__ior__.Scalar", {"aten::__or__", "Scalar"}},
-      {"aten::__ior__.Tensor", {"aten::__or__", "Tensor"}},
-      {"aten::__ixor__.Scalar", {"aten::__xor__", "Scalar"}},
-      {"aten::__ixor__.Tensor", {"aten::__xor__", "Tensor"}},
-      {"aten::__ilshift__.Scalar", {"aten::__lshift__", "Scalar"}},
-      {"aten::__ilshift__.Tensor", {"aten::__lshift__", "Tensor"}},
-      {"aten::__irshift__.Scalar", {"aten::__rshift__", "Scalar"}},
-      {"aten::__irshift__.Tensor", {"aten::__rshift__", "Tensor"}},
-      {"aten::floor_divide_.Tensor", {"aten::floor_divide", ""}},
-      {"aten::transpose_", {"aten::transpose", "int"}},
-      {"aten::pow_.Scalar", {"aten::pow", "Tensor_Scalar"}},
-      {"aten::pow_.Tensor", {"aten::pow", "Tensor_Tensor"}}};
+      {"aten::bernoulli_.Tensor", {"cresset::bernoulli_fill", "Tensor"}}};
   const std::string full = overload.empty() ? name : name + "." + overload;
-  if (auto it = special.find(full); it != special.end()) return it->second;
+  if (auto it = fills.find(full); it != fills.end()) return it->second;
+  constexpr std::string_view kReflected = "aten::__i";
+  if (name.starts_with(kReflected)) return {"aten::__" + name.substr(kReflected.size()), overload};
   return {name.substr(0, name.size() - 1), overload};
 }
 
@@ -85,13 +75,6 @@ std::optional<c10::OperatorHandle> functional_of_out(const c10::OperatorHandle& 
   return std::nullopt;
 }
 
-bool is_in_place_view(const std::string& name) {
-  static const std::unordered_map<std::string, int> names = {
-      {"aten::t_", 0},          {"aten::transpose_", 0}, {"aten::squeeze_", 0},  {"aten::unsqueeze_", 0},
-      {"aten::as_strided_", 0}, {"aten::swapaxes_", 0},  {"aten::swapdims_", 0}, {"aten::detach_", 0}};
-  return names.count(name) != 0;
-}
-
 void classify_mutable(OpEntry& entry, const c10::FunctionSchema& schema) {
   size_t written = 0, trailing = 0;
   for (const c10::Argument& a : schema.arguments()) written += writes(a);
@@ -100,7 +83,7 @@ void classify_mutable(OpEntry& entry, const c10::FunctionSchema& schema) {
   if (written == 1 && writes(schema.arguments()[0]) && (name.back() == '_')) {
     std::optional<c10::OperatorHandle> functional = functional_of_in_place(schema);
     if (!functional) return;
-    entry.op_class = is_in_place_view(name) ? OpEntry::Class::InPlaceView : OpEntry::Class::InPlace;
+    entry.op_class = returns_alias(functional->schema(), false) ? OpEntry::Class::InPlaceView : OpEntry::Class::InPlace;
     entry.functional_handle = functional;
     return;
   }
@@ -180,10 +163,11 @@ std::optional<c10::OperatorHandle> find_operator(graph::OpId op) {
   return find_schema(name.substr(0, dot), name.substr(dot + 1));
 }
 
-// A library's kernel may run any code. Among torch's own kernels, these call products through the dispatcher.
-static bool is_made_of_others(std::string_view name) {
-  if (!name.starts_with("aten::")) return !name.starts_with("prims::") && !name.starts_with("cresset::");
-  return name == "aten::_trilinear" || name.starts_with("aten::linalg_pinv.");
+// A library's kernel may run any code.
+static bool is_made_of_others(const OpEntry& entry) {
+  if (!entry.name.starts_with("aten::"))
+    return !entry.name.starts_with("prims::") && !entry.name.starts_with("cresset::");
+  return entry.functional_handle && ops::traits(entry.functional).calls_others;
 }
 
 static bool holds_object(const c10::TypePtr& type) {
@@ -203,7 +187,6 @@ bool is_foreign(const c10::FunctionSchema& schema) {
 OpEntry classify(const c10::OperatorHandle& handle) {
   const c10::FunctionSchema& schema = handle.schema();
   OpEntry entry{handle, qualified_name(handle.operator_name()), OpEntry::Class::Opaque, {}, std::nullopt, {}};
-  entry.made_of_others = is_made_of_others(entry.name);
   entry.foreign = is_foreign(schema);
   for (const c10::Argument& a : schema.arguments()) {
     if (a.name() == "sparse" && arg_type(a) == ArgType::Bool) entry.sparse_argument = entry.arg_types.size();
@@ -220,6 +203,7 @@ OpEntry classify(const c10::OperatorHandle& handle) {
     for (const c10::Argument& a : entry.functional_handle->schema().returns())
       entry.return_types.push_back(arg_type(a));
   }
+  entry.made_of_others = is_made_of_others(entry);
   return entry;
 }
 

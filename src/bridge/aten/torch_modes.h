@@ -13,6 +13,8 @@ struct TorchModes {
   int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
   int8_t default_dtype = 0;
   bool deterministic = false, deterministic_warns = false;
+  int8_t cuda_device = 0;      // the thread's current one
+  uint8_t attention = 0;       // kernels that torch.backends.cuda allows for it
   int16_t autocast_depth = 0;  // regions that are open
   uint16_t transforms = 0;     // twice the depth of torch.func's transforms, plus 1 inside a level of forward-mode AD
   bool operator==(const TorchModes&) const = default;
@@ -23,10 +25,14 @@ struct TorchModes {
   static TorchModes now();
   // Whether set() can reach these modes from the other ones.
   bool reachable_from(const TorchModes& other) const {
-    return inference_mode == other.inference_mode && transforms == other.transforms;
+    return inference_mode == other.inference_mode && transforms == other.transforms && cuda_device == other.cuda_device;
   }
   void set() const;  // makes them torch's modes
 };
+
+// The number of the thread's current CUDA device. Torch is asked once it uses CUDA: without a driver it would raise.
+// Before, the answer is 0, the device with which each thread begins.
+int8_t current_cuda_device();
 
 // The first mode that differs, for a log line; empty where none does.
 std::string difference(const TorchModes& expected, const TorchModes& got);

@@ -66,10 +66,10 @@ DoubleBackward::DoubleBackward(const graph::Graph& graph, std::shared_ptr<const 
 // Operators that autocast gives operands of its own dtype, whatever they are, by autocast's table. Those that are not
 // in it may be.
 static bool is_lowered(graph::OpId op) {
-#define CRESSET_NAMED(name, ...) "aten::" #name __VA_OPT__("." #__VA_ARGS__),
-  static const std::unordered_set<std::string_view> names{AT_FORALL_LOWER_PRECISION_FP(CRESSET_NAMED)};
+#define CRESSET_NAMED(name, ...) graph::op_id("aten::" #name __VA_OPT__("." #__VA_ARGS__)),
+  static const std::unordered_set<graph::OpId> lowered{AT_FORALL_LOWER_PRECISION_FP(CRESSET_NAMED)};
 #undef CRESSET_NAMED
-  return names.contains(graph::op_name(op));
+  return lowered.contains(op);
 }
 
 void DoubleBackward::note_castable(graph::NodeId id) {
@@ -155,12 +155,15 @@ std::vector<bool> DoubleBackward::depends_on_leaves(const Call& call) const {
   for (size_t i = 0; i < call.edges.size(); ++i) out[graph_.inputs[i].index] = call.edges[i].is_valid();
   for (size_t i = 0; i < constants_.size(); ++i) out[graph_.constants[i].index] = constants_[i].requires_grad();
   for (const graph::NodeId id : graph_.order) {
+    const graph::Node& node = graph_.node(id);
+    const ops::OpTraits traits = ops::traits(node.op);
+    std::vector<graph::Arg> read = node.args;
+    if (traits.of_layout) read.erase(read.begin());
     bool depends = false;
-    graph::Graph::for_each_value(graph_.node(id).args, [&](const graph::ValueId& v) { depends |= out[v.index]; });
-    // Random numbers drawn into a tensor depend only on its layout and have no derivative.
-    depends = depends && graph_.node(id).op != detach &&
-              !std::string_view(graph::op_name(graph_.node(id).op)).starts_with("cresset::bernoulli_fill");
-    for (const graph::ValueId v : graph_.node(id).results) out[v.index] = depends && may_depend(v);
+    graph::Graph::for_each_value(read, [&](const graph::ValueId& v) { depends |= out[v.index]; });
+    // Random numbers drawn into a tensor have no derivative.
+    depends = depends && node.op != detach && !(traits.of_layout && traits.draws);
+    for (const graph::ValueId v : node.results) out[v.index] = depends && may_depend(v);
   }
   return out;
 }

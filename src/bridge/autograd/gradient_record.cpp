@@ -1,4 +1,5 @@
 // The backward subgraph of a capture: the autograd graph, run once on trace tensors.
+#include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -118,6 +119,20 @@ class Ends {
   std::vector<Kept> kept_;
   std::vector<Shape> shapes_;
   std::vector<const Node*> arrived_;
+};
+
+// RAII: the engine runs all nodes in this thread, where the capture is. Nodes of GPUs have threads of their own
+// otherwise.
+class InThisThread {
+ public:
+  InThisThread() { state().set_multithreading_enabled(false); }
+  ~InThisThread() { state().set_multithreading_enabled(before_); }
+  InThisThread(const InThisThread&) = delete;
+  InThisThread& operator=(const InThisThread&) = delete;
+
+ private:
+  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
+  const bool before_ = state().get_multithreading_enabled();
 };
 
 // While the autograd graph runs, gradients of these nodes' results are not retained.
@@ -600,6 +615,7 @@ void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leave
     torch::autograd::edge_list starts;
     for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));
     const FunctionNotes functions(capture_, python);
+    const InThisThread in_this_thread;
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
                                                                   /*create_graph=*/false, /*accumulate_grad=*/false,
                                                                   sources);

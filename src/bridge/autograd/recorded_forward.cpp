@@ -16,9 +16,9 @@
 #include "bridge/aten/op_schema.h"
 #include "bridge/aten/strided_by_positions.h"
 #include "bridge/capture/arguments.h"
-#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/decompositions/recurrent_gradients.h"
+#include "ops/effects.h"
 
 namespace cresset::bridge {
 
@@ -168,7 +168,7 @@ struct RecordedForward::Function {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     for (const graph::NodeId id : what->order) {
       const graph::Node& node = graph->node(id);
-      if (is_random(node.op)) cannot("a function of Python's in autograd's record draws random numbers");
+      if (ops::draws(node)) cannot("a function of Python's in autograd's record draws random numbers");
       const std::vector<at::Tensor> results =
           run_recorded(*graph, node, [&](ValueId v) { return read(local, id, v, self); }, integer);
       for (size_t i = 0; i < results.size(); ++i)
@@ -321,7 +321,7 @@ std::vector<graph::NodeId> RecordedForward::needed(std::vector<bool>& read) cons
     const bool asked = std::any_of(whole.results.begin(), whole.results.end(),
                                    [&](ValueId v) { return read[v.index] && !values_[v.index].defined(); });
     if (!asked) continue;
-    if (draws_again(whole)) cannot("it draws random numbers that were not kept");
+    if (ops::draws(whole)) cannot("it draws random numbers that were not kept");
     out.push_back(id);
     read_arguments(*graph_, backward_, id, read);
   }

@@ -155,8 +155,8 @@ Capture::Geometry Capture::input_geometry(const at::Tensor& real, uint32_t posit
   out.type.device = *from_torch(real.device());
   for (int64_t d = 0; d < real.dim(); ++d) {
     const DimMark mark = d < static_cast<int64_t>(marks.size()) ? marks[d] : DimMark{};
-    const bool fixed = !mark.unbacked &&
-                       (mark.policy == sym::Policy::Static || (!dynamic_ && mark.policy != sym::Policy::MarkedDynamic));
+    const bool is_marked = mark.policy == sym::Policy::MarkedDynamic || mark.policy == sym::Policy::Suggested;
+    const bool fixed = !mark.unbacked && (mark.policy == sym::Policy::Static || (!dynamic_ && !is_marked));
     if (fixed) {
       out.type.sizes.push_back(pool.constant(real.size(d)));
       continue;

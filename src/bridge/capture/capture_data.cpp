@@ -11,12 +11,13 @@
 #include "bridge/capture/size_tensors.h"
 #include "bridge/capture/sym_node.h"
 #include "ops/op_def.h"
+#include "ops/result_types.h"
 
 namespace cresset::bridge {
 
 std::vector<graph::ValueId> GraphRecorder::call_data_dependent(graph::OpId op, std::vector<graph::Arg> args) {
-  if (graph().type(std::get<graph::ValueId>(args[0])).device.kind != graph::DeviceKind::Cpu)
-    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(graph::op_name(op)), " on a device"));
+  if (graph().type(std::get<graph::ValueId>(args[0])).device.kind == graph::DeviceKind::Meta)
+    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(graph::op_name(op)), " on meta tensors"));
   std::vector<std::pair<uint32_t, uint32_t>> fresh;
   std::vector<graph::TensorType> types = data_dependent_types(graph(), op, args, fresh);
   any_unbacked_ = true;
@@ -96,7 +97,7 @@ std::optional<std::vector<sym::ExprId>> GraphRecorder::symbolic_elements(graph::
   if (boolean ? !capture_.symbolic_booleans : !capture_.symbolic_numbers) return std::nullopt;
   const graph::TensorType type = graph().type(value);
   const std::optional<sym::Interval> range = values_of(type.dtype);
-  if (!range || type.device.kind != graph::DeviceKind::Cpu) return std::nullopt;
+  if (!range || type.device.kind == graph::DeviceKind::Meta) return std::nullopt;
   constexpr int64_t kMost = 4096;
   const std::optional<int64_t> count = env().specialize(graph::numel(env().pool(), type.sizes), current_reason());
   if (count.value_or(kMost + 1) > kMost) return std::nullopt;
@@ -205,9 +206,9 @@ void GraphRecorder::check_mask(const graph::TensorType& self, size_t first, cons
 // Ends the capture when a rule needs a number which only data can supply.
 Result<ops::Types> GraphRecorder::shape_of(const ops::OpDef& def, ops::ShapeContext& context,
                                            const std::vector<graph::Arg>& args) {
-  if (data_calls_.empty()) return def.shape(context, ops::OpArgs(graph(), args));
+  if (data_calls_.empty()) return ops::result_types(context, def, args);
   try {
-    return def.shape(context, ops::OpArgs(graph(), args));
+    return ops::result_types(context, def, args);
   } catch (const InternalError& e) {
     abort_capture(BreakKind::DataDependentSize, e.what());
   }
@@ -248,8 +249,7 @@ static std::optional<ConcreteEval::Element> element_of(const std::vector<DataDep
 }
 
 bool GraphRecorder::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
-  const DataCheck* check = data_check(op);
-  if (check == nullptr || capture_.subgraphs().in_subgraph()) return false;
+  if (!has_known_cause(op) || capture_.subgraphs().in_subgraph()) return false;
   if (!data_dependent_errors_) {
     auto element = [this](sym::VarId var) { return element_of(data_calls_, symbols_, var); };
     data_dependent_errors_ =
@@ -262,7 +262,7 @@ bool GraphRecorder::check_data(graph::OpId op, const std::vector<graph::Arg>& ar
     if (!known) known = capture_.client().may_be_caught();
     return *known;
   };
-  if (data_dependent_errors_->raises(*check, op, args, caught))
+  if (data_dependent_errors_->raises(ops::traits(op).raises, op, args, caught))
     abort_capture(BreakKind::DataDependentError, std::string(graph::op_name(op)) + " raises for what its tensors hold");
   return caught();
 }

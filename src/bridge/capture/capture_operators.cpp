@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "bridge/aten/cuda_setup.h"
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/autograd_state.h"
@@ -53,11 +54,10 @@ namespace {
 // Shape rules promote only real dtypes. The rules of views, copies and extents ignore dtypes.
 bool applies(const ops::OpDef& def, const graph::Graph& graph, const std::vector<graph::Arg>& args) {
   if (!ops::takes_complex(graph, args)) return true;
-  const std::string_view name = ops::name_of(def);
-  return def.op_class == ops::OpClass::View || name == "aten::_to_copy" || name == "aten::clone";
+  return def.op_class == ops::OpClass::View || def.traits.elements == ops::Elements::Kept;
 }
 
-// Only copies and indexing may mix devices; a CPU number fits everywhere. Eager mode raises for the remaining cases.
+// A CPU number fits everywhere. Eager mode raises where tensors of several devices do not fit.
 void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args) {
   std::optional<graph::Device> found;
   for (const graph::Arg& arg : args) {
@@ -67,21 +67,33 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
     if (type.rank() == 0 && type.device.kind == graph::DeviceKind::Cpu) continue;
     if (!found) found = type.device;
     if (*found == type.device) continue;
-    const std::string_view name = graph::op_name(op);
-    if (name.find("copy") != std::string_view::npos || name.find("index") != std::string_view::npos) return;
-    abort_capture(BreakKind::UnsupportedDevice, c10::str(std::string(name), " on tensors of several devices"));
+    if (ops::traits(op).mixes_devices) return;
+    abort_capture(BreakKind::UnsupportedDevice,
+                  c10::str(std::string(graph::op_name(op)), " on tensors of several devices"));
   }
 }
 
-// Only these devices have code generation; a tensor without memory has no place in a program at all.
-void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types) {
-  for (const graph::TensorType& type : types)
-    if (type.device.kind != graph::DeviceKind::Cpu)
-      abort_capture(BreakKind::UnsupportedDevice, c10::str(graph::op_name(op), " on device ",
-                                                           graph::text::word(graph::text::kDevices, type.device.kind)));
+}  // namespace
+
+// Programs run on the CPU, and on one GPU where there is one. A tensor without memory has no place in a program at all.
+void GraphRecorder::check_programs_device(graph::OpId op, const graph::Device& device) {
+  if (device.kind == graph::DeviceKind::Cpu) return;
+  const auto abort = [&](const std::string& why) {
+    abort_capture(BreakKind::UnsupportedDevice, c10::str(graph::op_name(op), " on device ",
+                                                         graph::text::word(graph::text::kDevices, device.kind), why));
+  };
+  if (device.kind == graph::DeviceKind::Meta) abort("");
+  if (const Result<bool>& cuda = set_up_cuda(); !cuda.ok()) abort(": " + describe(cuda.fallback()));
+  if (gpu_ && *gpu_ != device) abort(c10::str(":", static_cast<int>(device.index), " beside another GPU"));
+  gpu_ = device;
 }
 
-}  // namespace
+void GraphRecorder::check_programs_devices(graph::OpId op, const std::vector<graph::Arg>& args,
+                                           const std::vector<graph::TensorType>& results) {
+  graph::Graph::for_each_value(args,
+                               [&](const graph::ValueId& v) { check_programs_device(op, graph().type(v).device); });
+  for (const graph::TensorType& type : results) check_programs_device(op, type.device);
+}
 
 // An output mask is a list of booleans.
 static bool may_mask_results(const std::vector<graph::Arg>& args) {
@@ -93,6 +105,7 @@ GraphRecorder::Results GraphRecorder::record(graph::OpId op, std::vector<graph::
   ++capture_.counters.operators;
   if (makes_data_dependent_sizes(op)) {
     check_devices(graph(), op, args);
+    check_programs_devices(op, args, {});
     std::vector<graph::TensorType> unknown;
     check_dtypes(op, args, unknown);
     check_data(op, args);
@@ -107,7 +120,7 @@ GraphRecorder::Results GraphRecorder::record(graph::OpId op, std::vector<graph::
   if (known == nullptr) {
     check_devices(graph(), op, args);
     found = result_types(op, args);
-    check_device_of(op, found.types);
+    check_programs_devices(op, args, found.types);
     check_dtypes(op, args, found.types);
     if (!ops::takes_complex(graph(), args)) shapes_.add(found);  // a complex constant may count as a number
   }
@@ -222,15 +235,6 @@ std::optional<sym::ExprId> GraphRecorder::derived_integer(const FloatExpr::Ref& 
   return e;
 }
 
-// For an operator with a result, the answer depends on the name alone and is cached.
-static bool is_random(graph::OpId op, const graph::Node& node) {
-  thread_local std::vector<int8_t> known;  // by operator; 0: not yet known
-  if (known.size() <= op.index) known.resize(op.index + 64);
-  int8_t& found = known[op.index];
-  if (found == 0) found = ops::draws(node) ? 1 : -1;
-  return found > 0;
-}
-
 std::vector<graph::ValueId> GraphRecorder::append(graph::OpId op, std::vector<graph::Arg> args,
                                                   std::vector<graph::TensorType> types) {
   for (const graph::TensorType& type : types)
@@ -244,7 +248,7 @@ std::vector<graph::ValueId> GraphRecorder::append(graph::OpId op, std::vector<gr
   if (backward != nullptr && capture_.subgraphs().in_subgraph() &&
       open_regions_of_autocast() != backward->regions_of_autocast)
     backward->in_own_casts.insert(id);
-  if (!node.results.empty() && is_random(op, node)) ++draws_;
+  if (!node.results.empty() && ops::has_effects(node)) ++draws_;
   return node.results;
 }
 

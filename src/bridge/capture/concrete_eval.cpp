@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/capture/input_proxy.h"
+#include "ops/effects.h"
 #include "sym/eval.h"
 
 namespace cresset::bridge {
@@ -92,7 +92,7 @@ std::optional<std::vector<graph::NodeId>> ConcreteEval::needed(std::vector<graph
     if (value.kind != graph::Value::Kind::Result) return std::nullopt;  // supplied later, by data or a backward pass
     if (!seen.insert(value.node.index).second) continue;
     const graph::Node& node = graph_.node(value.node);
-    if (is_random(node.op) || !graph::op_name(node.op).starts_with("aten::")) return std::nullopt;
+    if (ops::draws(node) || !graph::op_name(node.op).starts_with("aten::")) return std::nullopt;
     if (!add_numbers(node.args, values)) return std::nullopt;
     nodes.push_back(value.node);
     graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { values.push_back(v); });

@@ -17,132 +17,21 @@ using graph::Arg;
 using graph::OptionalValue;
 using graph::ValueId;
 
-// The cause of an operator's data-dependent errors, as a pattern of its arguments.
-struct DataCheck {
-  enum class By : uint8_t {
-    List,            // (self, indices, ...): an index tensor for each dimension
-    AlongDim,        // (self, dim, indices, ...)
-    AlongDimEither,  // the same; negative indices count from the end
-    Rows,            // (table, indices, ...)
-    Elements,        // (self, indices, ...): indices into self's flattened elements
-    Targets,         // (self, classes, weight, reduction, ignored, ...)
-    Divisor,         // (self, other, ...): of integers
-    Position,        // (self, dim, index): a data-dependent index
-    Anything,        // any other cause: the operator must run
-    Asked,           // the same, if its last argument requests the check
-  } by;
-};
-
 namespace {
 
-using By = DataCheck::By;
+using ops::Raises;
 
 bool is_mask(DType dtype) { return dtype == DType::Bool || dtype == DType::U8; }
 
-struct Row {
-  std::string_view op;
-  DataCheck check;
-};
-
-constexpr Row kRows[] = {
-    {"aten::index.Tensor", {By::List}},
-    {"aten::index_put", {By::List}},
-    {"aten::_index_put_impl", {By::List}},
-    {"aten::index_select", {By::AlongDim}},
-    {"aten::index_add", {By::AlongDim}},
-    {"aten::index_copy", {By::AlongDim}},
-    {"aten::index_reduce", {By::AlongDim}},
-    {"aten::index_fill.int_Scalar", {By::AlongDimEither}},
-    {"aten::index_fill.int_Tensor", {By::AlongDimEither}},
-    {"aten::select.int", {By::Position}},
-    {"aten::gather", {By::AlongDim}},
-    {"aten::scatter.src", {By::AlongDim}},
-    {"aten::scatter.value", {By::AlongDim}},
-    {"aten::scatter.reduce", {By::AlongDim}},
-    {"aten::scatter.value_reduce", {By::AlongDim}},
-    {"aten::scatter_add", {By::AlongDim}},
-    {"aten::scatter_reduce.two", {By::AlongDim}},
-    {"aten::embedding", {By::Rows}},
-    {"aten::embedding_renorm", {By::Rows}},
-    {"aten::take", {By::Elements}},
-    {"aten::put", {By::Elements}},
-    {"aten::nll_loss_forward", {By::Targets}},
-    {"aten::nll_loss2d_forward", {By::Targets}},
-    {"aten::div.Tensor_mode", {By::Divisor}},
-    {"aten::div.Scalar_mode", {By::Divisor}},
-    {"aten::floor_divide", {By::Divisor}},
-    {"aten::floor_divide.Scalar", {By::Divisor}},
-    {"aten::remainder.Tensor", {By::Divisor}},
-    {"aten::remainder.Scalar", {By::Divisor}},
-    {"aten::remainder.Scalar_Tensor", {By::Divisor}},
-    {"aten::fmod.Tensor", {By::Divisor}},
-    {"aten::fmod.Scalar", {By::Divisor}},
-    {"aten::_linalg_check_errors", {By::Anything}},
-    {"aten::_linalg_eigh", {By::Anything}},
-    {"aten::_linalg_svd", {By::Anything}},
-    {"aten::linalg_eig", {By::Anything}},
-    {"aten::_linalg_eigvals", {By::Anything}},
-    {"aten::linalg_eigvals", {By::Anything}},
-    {"aten::linalg_lstsq", {By::Anything}},
-    {"aten::linalg_pinv.atol_rtol_tensor", {By::Anything}},
-    {"aten::linalg_lu", {By::Anything}},
-    {"aten::cholesky", {By::Anything}},
-    {"aten::cholesky_inverse", {By::Anything}},
-    {"aten::lu_unpack", {By::Anything}},
-    {"aten::_linalg_solve_ex", {By::Asked}},
-    {"aten::linalg_inv_ex", {By::Asked}},
-    {"aten::linalg_lu_factor_ex", {By::Asked}},
-    {"aten::linalg_ldl_factor_ex", {By::Asked}},
-    {"aten::linalg_cholesky_ex", {By::Asked}},
-    {"aten::binary_cross_entropy", {By::Anything}},
-    {"aten::multi_margin_loss", {By::Anything}},
-    {"aten::multilabel_margin_loss_forward", {By::Anything}},
-    {"aten::_ctc_loss", {By::Anything}},
-    {"aten::_ctc_loss.Tensor", {By::Anything}},
-    {"aten::_embedding_bag", {By::Anything}},
-    {"aten::_embedding_bag_forward_only", {By::Anything}},
-    {"aten::multinomial", {By::Anything}},
-    {"aten::bernoulli", {By::Anything}},
-    {"aten::bernoulli.Tensor", {By::Anything}},
-    {"aten::poisson", {By::Anything}},
-    {"aten::binomial", {By::Anything}},
-    {"aten::normal.Tensor_float", {By::Anything}},
-    {"aten::normal.float_Tensor", {By::Anything}},
-    {"aten::normal.Tensor_Tensor", {By::Anything}},
-    {"aten::histc", {By::Anything}},
-    {"aten::histogram.bin_ct", {By::Anything}},
-    {"aten::histogram.bins_tensor", {By::Anything}},
-    {"aten::bincount", {By::Anything}},
-    {"aten::repeat_interleave.Tensor", {By::Anything}},
-    {"aten::masked_scatter", {By::Anything}},
-    {"aten::max_unpool2d", {By::Anything}},
-    {"aten::max_unpool3d", {By::Anything}},
-    {"aten::searchsorted.Tensor", {By::Anything}},
-    {"aten::segment_reduce", {By::Anything}},
-    {"aten::_pack_padded_sequence", {By::Anything}},
-    {"aten::_assert_async", {By::Anything}},
-    {"aten::_assert_async.msg", {By::Anything}},
-    {"aten::_functional_assert_async.msg", {By::Anything}},
-};
-
 }  // namespace
 
-const DataCheck* data_check(graph::OpId op) {
-  static const std::vector<const DataCheck*> checks = [] {
-    std::vector<const DataCheck*> by_id;
-    for (const Row& row : kRows) {
-      const size_t at = graph::op_id(row.op).index;
-      if (by_id.size() <= at) by_id.resize(at + 1);
-      by_id[at] = &row.check;
-    }
-    return by_id;
-  }();
-  return op.index < checks.size() ? checks[op.index] : nullptr;
+bool has_known_cause(graph::OpId op) {
+  const Raises cause = ops::traits(op).raises;
+  return cause != Raises::Never && cause != Raises::Unknown;
 }
 
 bool may_size_by_data(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>& args) {
-  const DataCheck* const check = data_check(op);
-  if (check == nullptr || check->by != By::Anything) return false;
+  if (ops::traits(op).raises != Raises::Anything) return false;
   bool any = false;
   graph::Graph::for_each_value(args, [&](const ValueId& v) { any = any || is_integral(graph.type(v).dtype); });
   return any;
@@ -161,28 +50,27 @@ static std::vector<IndexBound> bounds_of_list(const graph::Graph& graph, const s
 }
 
 std::vector<IndexBound> index_bounds(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>& args) {
-  const DataCheck* const check = data_check(op);
-  if (check == nullptr) return {};
+  const Raises cause = ops::traits(op).raises;
   const auto is_index = [&](const IndexBound& bound) {
     const DType dtype = graph.type(bound.indices).dtype;
     return dtype == DType::I64 || dtype == DType::I32;
   };
   std::vector<IndexBound> found;
-  switch (check->by) {
-    case By::List:
+  switch (cause) {
+    case Raises::List:
       found = bounds_of_list(graph, args);
       break;
-    case By::AlongDim:
-    case By::AlongDimEither: {
+    case Raises::AlongDim:
+    case Raises::AlongDimEither: {
       const auto dim = std::get<sym::ExprId>(args.at(1));
       const auto& sizes = graph.type(std::get<ValueId>(args.at(0))).sizes;
       if (!graph.pool().is_const(dim) || sizes.empty()) return {};
       const int64_t d = graph.pool().const_value(dim);
       found.push_back({std::get<ValueId>(args.at(2)), sizes.at(static_cast<size_t>(d < 0 ? d + std::ssize(sizes) : d)),
-                       check->by == By::AlongDimEither});
+                       cause == Raises::AlongDimEither});
       break;
     }
-    case By::Rows:
+    case Raises::Rows:
       found.push_back({std::get<ValueId>(args.at(1)), graph.type(std::get<ValueId>(args.at(0))).sizes.at(0), false});
       break;
     default:
@@ -192,63 +80,68 @@ std::vector<IndexBound> index_bounds(const graph::Graph& graph, graph::OpId op, 
 }
 
 bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>& args) {
-  const DataCheck* const check = data_check(op);
-  if (check == nullptr) return ops::find(op) == nullptr && graph::op_name(op).starts_with("aten::");
+  const Raises cause = ops::traits(op).raises;
   const auto is_float_tensor = [&](const Arg& arg) {
     const auto* v = std::get_if<ValueId>(&arg);
     return v != nullptr && !is_integral(graph.type(*v).dtype);
   };
-  switch (check->by) {
-    case By::List: {
+  switch (cause) {
+    case Raises::Never:
+      return false;
+    case Raises::List: {
       const auto& indices = std::get<std::vector<OptionalValue>>(args.at(1));
       return std::any_of(indices.begin(), indices.end(),
                          [&](const OptionalValue& v) { return v && !is_mask(graph.type(*v).dtype); });
     }
-    case By::Divisor:
+    case Raises::Divisor:
       return !is_float_tensor(args.at(0)) && !is_float_tensor(args.at(1)) && !std::holds_alternative<double>(args[1]);
-    case By::Position:
+    case Raises::Position:
       return !graph.pool().is_const(std::get<sym::ExprId>(args.at(2)));
-    case By::Asked: {
+    case Raises::Asked: {
       const auto* checked = std::get_if<bool>(&args.back());
       return checked != nullptr && *checked;
     }
-    case By::AlongDim:
-    case By::AlongDimEither:
-    case By::Rows:
-    case By::Elements:
-    case By::Targets:
-    case By::Anything:
+    case Raises::AlongDim:
+    case Raises::AlongDimEither:
+    case Raises::Rows:
+    case Raises::Elements:
+    case Raises::Targets:
+    case Raises::Anything:
+    case Raises::Unknown:
       return true;
   }
   return true;
 }
 
-std::optional<int64_t> DataDependentErrors::work(const DataCheck& check, const std::vector<Arg>& args) {
+std::optional<int64_t> DataDependentErrors::work(Raises cause, const std::vector<Arg>& args) {
   std::vector<ValueId> asked;
   int64_t itself = 0;
   const auto ask = [&](size_t i) {
     if (const auto* value = std::get_if<ValueId>(&args.at(i))) asked.push_back(*value);
   };
-  switch (check.by) {
-    case By::List:
+  switch (cause) {
+    case Raises::Never:
+    case Raises::Unknown:
+      return std::nullopt;
+    case Raises::List:
       for (const OptionalValue& v : std::get<std::vector<OptionalValue>>(args.at(1)))
         if (v && !is_mask(graph_.type(*v).dtype) && now_.work({*v})) asked.push_back(*v);
       break;
-    case By::AlongDim:
-    case By::AlongDimEither:
+    case Raises::AlongDim:
+    case Raises::AlongDimEither:
       ask(2);
       break;
-    case By::Divisor:
+    case Raises::Divisor:
       for (size_t i = 0; i < 2; ++i)
         if (const auto* v = std::get_if<ValueId>(&args[i]); v != nullptr && !is_integral(graph_.type(*v).dtype))
           return {};
       [[fallthrough]];
-    case By::Rows:
-    case By::Elements:
-    case By::Targets:
+    case Raises::Rows:
+    case Raises::Elements:
+    case Raises::Targets:
       ask(1);
       break;
-    case By::Position: {
+    case Raises::Position: {
       const auto index = std::get<sym::ExprId>(args[2]);
       if (now_.integer(index)) return std::nullopt;  // the shape rule knows the index
       std::optional<std::vector<ValueId>> read = now_.elements_in(index);
@@ -256,10 +149,10 @@ std::optional<int64_t> DataDependentErrors::work(const DataCheck& check, const s
       asked = *std::move(read);
       break;
     }
-    case By::Asked:
+    case Raises::Asked:
       if (const auto* checked = std::get_if<bool>(&args.back()); checked == nullptr || !*checked) return {};
       [[fallthrough]];
-    case By::Anything: {
+    case Raises::Anything: {
       constexpr int64_t kPerElement = 64;
       graph::Graph::for_each_value(args, [&](const ValueId& v) {
         asked.push_back(v);
@@ -273,10 +166,10 @@ std::optional<int64_t> DataDependentErrors::work(const DataCheck& check, const s
   return *before + itself;
 }
 
-bool DataDependentErrors::raises(const DataCheck& check, graph::OpId op, const std::vector<Arg>& args) {
+bool DataDependentErrors::raises(Raises cause, graph::OpId op, const std::vector<Arg>& args) {
   bool found = false;
   try {
-    found = asks(check, op, args);
+    found = asks(cause, op, args);
   } catch (const std::exception&) {  // an earlier operator raises: the segment itself will report it
     found = true;
   }
@@ -284,7 +177,7 @@ bool DataDependentErrors::raises(const DataCheck& check, graph::OpId op, const s
   return found;
 }
 
-bool DataDependentErrors::asks(const DataCheck& check, graph::OpId op, const std::vector<Arg>& args) {
+bool DataDependentErrors::asks(Raises cause, graph::OpId op, const std::vector<Arg>& args) {
   const auto type = [&](size_t i) -> const graph::TensorType& { return graph_.type(std::get<ValueId>(args.at(i))); };
   const auto size_along = [&]() -> std::optional<sym::ExprId> {  // of the first argument, along the second
     const auto& sizes = type(0).sizes;
@@ -292,34 +185,37 @@ bool DataDependentErrors::asks(const DataCheck& check, graph::OpId op, const std
     if (!dim || sizes.empty()) return std::nullopt;
     return sizes.at(static_cast<size_t>(*dim < 0 ? *dim + static_cast<int64_t>(sizes.size()) : *dim));
   };
-  switch (check.by) {
-    case By::List:
+  switch (cause) {
+    case Raises::Never:
+    case Raises::Unknown:
+      return false;
+    case Raises::List:
       return any_list_outside(std::get<ValueId>(args[0]), std::get<std::vector<OptionalValue>>(args[1]));
-    case By::AlongDim:
-    case By::AlongDimEither: {
+    case Raises::AlongDim:
+    case Raises::AlongDimEither: {
       const std::optional<sym::ExprId> size = size_along();
-      return size && any_outside(std::get<ValueId>(args[2]), *size, check.by == By::AlongDimEither);
+      return size && any_outside(std::get<ValueId>(args[2]), *size, cause == Raises::AlongDimEither);
     }
-    case By::Rows:
+    case Raises::Rows:
       return any_outside(std::get<ValueId>(args[1]), type(0).sizes.at(0), false);
-    case By::Elements:
+    case Raises::Elements:
       return any_outside(std::get<ValueId>(args[1]), now_.elements(std::get<ValueId>(args[0])), true);
-    case By::Targets: {
+    case Raises::Targets: {
       const auto& sizes = type(0).sizes;
       const std::optional<int64_t> classes = now_.integer(sizes.at(sizes.size() > 1 ? 1 : 0));
       if (!classes) return false;
       return any_outside(std::get<ValueId>(args[1]), *classes, false, now_.integer(std::get<sym::ExprId>(args[4])));
     }
-    case By::Divisor:
+    case Raises::Divisor:
       return divides_by_zero(args);
-    case By::Position: {
+    case Raises::Position: {
       const std::optional<sym::ExprId> along = size_along();
       const std::optional<int64_t> size = along ? now_.integer(*along) : std::nullopt;
       const std::optional<int64_t> index = now_.number(std::get<sym::ExprId>(args[2]));
       return size && index && (*index < -*size || *index >= *size);
     }
-    case By::Anything:
-    case By::Asked:
+    case Raises::Anything:
+    case Raises::Asked:
       return raises_itself(op, args);
   }
   return false;

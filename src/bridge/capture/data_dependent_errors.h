@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "bridge/capture/concrete_eval.h"
+#include "ops/op_traits.h"
 
 namespace cresset::bridge {
 
-struct DataCheck;                             // a row of the table
-const DataCheck* data_check(graph::OpId op);  // nullptr: it never raises because of data
+// Whether the arguments tell what makes the operator raise because of data (OpTraits::raises).
+bool has_known_cause(graph::OpId op);
 // Whether the operator may raise for these contents. Also true for an operator without cresset's own rules.
 bool may_raise(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
 
@@ -38,17 +39,17 @@ class DataDependentErrors {
   // amount of work is spent on the answer. Otherwise expensive checks are skipped. Operators must run for real
   // (Capture::StepAside).
   template <class Caught>
-  bool raises(const DataCheck& check, graph::OpId op, const std::vector<graph::Arg>& args, Caught&& caught) {
-    const std::optional<int64_t> work = this->work(check, args);
+  bool raises(ops::Raises cause, graph::OpId op, const std::vector<graph::Arg>& args, Caught&& caught) {
+    const std::optional<int64_t> work = this->work(cause, args);
     if (!work || (*work > left_ && !caught())) return false;
     left_ -= std::min(*work, left_);
-    return raises(check, op, args);
+    return raises(cause, op, args);
   }
 
  private:
-  std::optional<int64_t> work(const DataCheck& check, const std::vector<graph::Arg>& args);
-  bool raises(const DataCheck& check, graph::OpId op, const std::vector<graph::Arg>& args);
-  bool asks(const DataCheck& check, graph::OpId op, const std::vector<graph::Arg>& args);
+  std::optional<int64_t> work(ops::Raises cause, const std::vector<graph::Arg>& args);
+  bool raises(ops::Raises cause, graph::OpId op, const std::vector<graph::Arg>& args);
+  bool asks(ops::Raises cause, graph::OpId op, const std::vector<graph::Arg>& args);
   bool raises_itself(graph::OpId op, const std::vector<graph::Arg>& args);
   bool any_outside(graph::ValueId indices, sym::ExprId size, bool from_the_end);
   bool any_outside(graph::ValueId indices, int64_t size, bool from_the_end, std::optional<int64_t> ignored = {});

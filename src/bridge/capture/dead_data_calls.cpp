@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "bridge/capture/data_dependent_errors.h"
-#include "bridge/capture/graph_cut.h"
+#include "ops/effects.h"
 
 namespace cresset::bridge {
 namespace {
@@ -105,7 +105,7 @@ void drop_unused(graph::Graph& graph, Subgraph& part, const std::vector<SymbolBi
   Needs needs(graph, part.calls, symbols);
   for (const sym::ExprId e : kept) needs.want(e);
   for (const graph::NodeId id : part.order)
-    if (is_random(graph.node(id).op)) needs.want(graph.node(id).results.at(0));
+    if (ops::draws(graph.node(id))) needs.want(graph.node(id).results.at(0));
   for (const ValueId v : part.outputs) needs.want(v);
   keep_wanted(needs, keep_wanted(graph, needs, part.order), part.calls);
 }
@@ -116,11 +116,11 @@ void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& call
   for (const sym::RuntimeAssertion& assertion : graph.env().assertions()) kept.push_back(assertion.condition);
   for (const sym::ExprId e : kept) needs.want(e);
   for (const graph::NodeId id : graph.order)  // random numbers are drawn as often as in eager mode
-    if (is_random(graph.node(id).op)) needs.want(graph.node(id).results.at(0));
+    if (ops::draws(graph.node(id))) needs.want(graph.node(id).results.at(0));
   for (const ValueId v : graph.outputs) needs.want(v);
   for (const graph::Mutation& m : graph.mutations) needs.want(m.value);
   for (size_t i = 0; i < calls.size(); ++i)
-    if (data_check(calls[i].op) != nullptr && may_raise(graph, calls[i].op, calls[i].args)) needs.want(calls[i]);
+    if (has_known_cause(calls[i].op) && may_raise(graph, calls[i].op, calls[i].args)) needs.want(calls[i]);
   for (const graph::NodeId id : graph.order)
     if (graph.node(id).caught && !graph.node(id).results.empty()) needs.want(graph.node(id).results[0]);
   bool all = true;

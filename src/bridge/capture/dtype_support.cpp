@@ -3,7 +3,6 @@
 #include <ATen/EmptyTensor.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -27,16 +26,9 @@ using graph::ValueId;
 
 bool is_plain_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
 
-// Whether the operator accepts only integers.
-bool is_for_integers(std::string_view op) {
-  static constexpr std::array<std::string_view, 4> kNames = {"aten::bitwise_", "aten::gcd", "aten::lcm", "aten::__"};
-  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) { return op.starts_with(name); });
-}
-
 std::optional<ValueId> pivots_of(const graph::Node& node) {
-  const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
-  const std::optional<size_t> at = handle ? pivots_argument(*handle) : std::nullopt;
-  const auto* id = at && *at < node.args.size() ? std::get_if<ValueId>(&node.args[*at]) : nullptr;
+  const int8_t at = ops::traits(node.op).pivots;
+  const auto* id = at >= 0 ? std::get_if<ValueId>(&node.args.at(static_cast<size_t>(at))) : nullptr;
   return id != nullptr ? std::optional(*id) : std::nullopt;
 }
 
@@ -283,9 +275,8 @@ bool is_of_plain_floats(const graph::Graph& graph, const std::vector<graph::Arg>
 
 DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
                       const std::vector<graph::Arg>& args) {
-  const std::string_view name = graph::op_name(op);
-  if (is_of_plain_floats(graph, args) && !is_for_integers(name)) return {};
-  if (!name.starts_with("aten::")) return {};
+  if (is_of_plain_floats(graph, args) && !ops::traits(op).for_integers) return {};
+  if (!graph::op_name(op).starts_with("aten::")) return {};
   TrialQuestion question(graph, op, args);
   if (!question.may_be_tried()) return {};
   static std::mutex mutex;

@@ -7,11 +7,8 @@
 
 namespace cresset::bridge {
 
-// Whether the operator draws random numbers.
+// Whether the operator may draw random numbers. ops::draws answers for a node, with its probability of dropout.
 bool is_random(graph::OpId op);
-
-// Whether the node gives another result when it runs again. Attention without dropout draws nothing.
-bool draws_again(const graph::Node& node);
 
 // Reduces the graph to a single output. The result must not draw random numbers, because a second evaluation would draw
 // twice.

@@ -10,7 +10,6 @@
 #include "bridge/capture/autograd_state.h"
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/data_dependent_ops.h"
-#include "bridge/capture/graph_cut.h"
 #include "ops/effects.h"
 #include "passes/absent_tangents.h"
 
@@ -295,7 +294,7 @@ std::vector<bool> Interpreter::compute(const std::vector<graph::ValueId>& wanted
     const bool asked = std::any_of(node.results.begin(), node.results.end(),
                                    [&](graph::ValueId v) { return read[v.index] && !values_[v.index].defined(); });
     if (!asked) continue;
-    TORCH_CHECK(!draws_again(node), "it draws random numbers that were not kept, in ", graph::op_name(node.op));
+    TORCH_CHECK(!ops::draws(node), "it draws random numbers that were not kept, in ", graph::op_name(node.op));
     needed.push_back(graph_.order[i]);
     graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { read[v.index] = true; });
   }

@@ -105,6 +105,9 @@ class GraphRecorder {
   // As call(), for operators with data-dependent result sizes: these sizes become unbacked symbols.
   std::vector<graph::ValueId> call_data_dependent(graph::OpId op, std::vector<graph::Arg> args);
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
+  void check_programs_device(graph::OpId op, const graph::Device& device);
+  void check_programs_devices(graph::OpId op, const std::vector<graph::Arg>& args,
+                              const std::vector<graph::TensorType>& results);
   // Aborts where eager mode raises because of dtypes; corrects the results' dtypes to eager mode's.
   void check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types);
   // Aborts where eager mode raises because of data. Returns whether the program may catch such an error.
@@ -129,6 +132,7 @@ class GraphRecorder {
   std::vector<StatedFact> facts_;
   std::unique_ptr<DataDependentErrors> data_dependent_errors_;
   ops::ShapeMemo shapes_;
+  std::optional<graph::Device> gpu_;  // of the graph's values; a program uses a single one
   bool any_unbacked_ = false;
   size_t draws_ = 0;
 };

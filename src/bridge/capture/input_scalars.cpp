@@ -8,8 +8,8 @@
 
 #include "bridge/aten/dtypes.h"
 #include "bridge/capture/input_proxy.h"
-#include "bridge/capture/size_tensors.h"
 #include "bridge/symbolic/derived_integers.h"
+#include "ops/op_traits.h"
 
 namespace cresset::bridge {
 namespace {
@@ -119,8 +119,10 @@ struct Rule {
 
 const Rule* rule_of(const graph::Node& node) {
   using In = Rule::In;
+  static const Rule same{nullptr, true};
+  if (ops::hands_on(node.op)) return &same;
   static const std::unordered_map<uint32_t, std::vector<Rule>> table = [] {
-    const Rule same{nullptr, true}, sum{&float_ops::kAdd, false, true}, difference{&float_ops::kSubtract, false, true},
+    const Rule sum{&float_ops::kAdd, false, true}, difference{&float_ops::kSubtract, false, true},
         product{&float_ops::kMultiply}, quotient{&float_ops::kDivide}, root{&float_ops::kSqrt, true};
     const Rule floored{&whole::kFloorQuotient, false, false, In::Whole},
         remainder{&whole::kRemainder, false, false, In::Whole};
@@ -172,7 +174,6 @@ const Rule* rule_of(const graph::Node& node) {
         {"aten::logical_or", comparison(whole::kOr)},
         {"aten::logical_not", {&whole::kNot, true, false, In::Operands}}};
     std::unordered_map<uint32_t, std::vector<Rule>> out;
-    for (const std::string_view name : kHandOn) out[graph::op_id(name).index].push_back(same);
     for (const auto& [name, rule] : named) out[graph::op_id(name).index].push_back(rule);
     return out;
   }();

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "bridge/capture/graph_cut.h"
+#include "ops/effects.h"
 #include "ops/elementwise.h"
 
 namespace cresset::bridge {
@@ -100,10 +100,7 @@ class Unmasked {
 
   // A fill with the size of the selection: returns the number.
   std::optional<ValueId> of_filled(const graph::Node& node) {
-    static const std::vector<graph::OpId> filled = {graph::op_id("aten::zeros"),    graph::op_id("aten::ones"),
-                                                    graph::op_id("aten::full"),     graph::op_id("aten::new_zeros"),
-                                                    graph::op_id("aten::new_ones"), graph::op_id("aten::new_full")};
-    if (std::find(filled.begin(), filled.end(), node.op) == filled.end()) return std::nullopt;
+    if (!ops::traits(node.op).uniform) return std::nullopt;
     std::vector<Arg> args = node.args;
     for (Arg& arg : args) {
       auto* sizes = std::get_if<std::vector<sym::ExprId>>(&arg);
@@ -121,7 +118,7 @@ class Unmasked {
   }
 
   std::optional<ValueId> of_elements(const graph::Node& node, int depth) {
-    if (!ops::is_elementwise(node.op) || node.through_aten || node.results.size() != 1 || is_random(node.op))
+    if (!ops::is_elementwise(node.op) || node.through_aten || node.results.size() != 1 || ops::draws(node))
       return std::nullopt;
     if (!fits_under_mask(graph().type(node.results[0]).sizes)) return std::nullopt;
     std::vector<Arg> args = node.args;
@@ -190,7 +187,7 @@ class SameComputation {
         one.result != other.result || depth > kDeepest || --left_ < 0)
       return false;
     const graph::Node &x = graph_.node(one.node), &y = graph_.node(other.node);
-    if (x.op != y.op || x.args.size() != y.args.size() || is_random(x.op)) return false;
+    if (x.op != y.op || x.args.size() != y.args.size() || ops::draws(x)) return false;
     for (size_t i = 0; i < x.args.size(); ++i) {
       const auto* value = std::get_if<ValueId>(&x.args[i]);
       const auto* its = std::get_if<ValueId>(&y.args[i]);

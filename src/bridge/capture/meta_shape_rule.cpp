@@ -1,7 +1,6 @@
 #include "bridge/capture/meta_shape_rule.h"
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "bridge/capture/rng_state.h"
 #include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/shape_extrapolation.h"
+#include "ops/result_types.h"
 
 namespace cresset::bridge {
 namespace {
@@ -28,37 +28,19 @@ bool has_meta_kernel(const c10::OperatorHandle& handle) {
          handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
-// Operators without a meta kernel, or with a meta kernel whose sizes, strides or dtypes differ from the real kernel's.
-// These operators run on zeros.
-bool must_run(std::string_view name) {
-  static constexpr std::array<std::string_view, 18> kNames = {"aten::_fft_r2c",
-                                                              "aten::_fft_c2r",
-                                                              "aten::_fft_c2c",
-                                                              "aten::linalg_eig",
-                                                              "aten::_embedding_bag",
-                                                              "aten::_embedding_bag_forward_only",
-                                                              "aten::max_unpool2d",
-                                                              "aten::nonzero_static",
-                                                              "aten::_native_batch_norm_legit_functional",
-                                                              "aten::multi_margin_loss",
-                                                              "aten::multi_margin_loss_backward",
-                                                              "aten::multilabel_margin_loss_forward",
-                                                              "aten::multilabel_margin_loss_backward",
-                                                              "aten::fractional_max_pool3d_backward",
-                                                              "aten::geqrf",
-                                                              "aten::histogram.bin_ct",
-                                                              "aten::pow.Scalar",
-                                                              "aten::angle"};
-  // In training it returns the values for its backward pass.
-  if (name == "aten::mkldnn_rnn_layer") return at::GradMode::is_enabled();
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+// Whether the operator runs on zeros: it has no meta kernel, or a meta kernel whose sizes, strides or dtypes differ
+// from the real kernel's.
+bool must_run(graph::OpId op) {
+  const ops::Inference inference = ops::traits(op).inference;
+  return inference == ops::Inference::RunsOnceInTraining ? at::GradMode::is_enabled()
+                                                         : inference != ops::Inference::Meta;
 }
 
 c10::OperatorHandle checked_operator(graph::OpId op) {
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
   const std::string name(graph::op_name(op));
   if (!handle) abort_capture(BreakKind::UnsupportedOperator, "unknown operator " + name);
-  if (!has_meta_kernel(*handle) && !must_run(name))
+  if (!has_meta_kernel(*handle) && !must_run(op))
     abort_capture(BreakKind::UnsupportedOperator, name + " has neither a native rule nor a meta kernel");
   for (const c10::Argument& r : handle->schema().returns()) {
     const ArgType type = arg_type(r);
@@ -68,51 +50,41 @@ c10::OperatorHandle checked_operator(graph::OpId op) {
   return *handle;
 }
 
-// Operators among them whose sizes and strides follow from a few runs as well as from meta kernels. The remaining
-// operators have data-dependent sizes or write to their arguments. (Sizes of embedding bags follow from the numbers of
-// indices and offsets, whatever their values.)
-bool may_run_often(std::string_view name) {
-  return name.starts_with("aten::_fft_") || name.starts_with("aten::multi") ||
-         name.starts_with("aten::_embedding_bag") || name == "aten::angle" || name == "aten::max_unpool2d" ||
-         name == "aten::nonzero_static" || name == "aten::fractional_max_pool3d_backward" || name == "aten::geqrf" ||
-         name == "aten::histogram.bin_ct" || name == "aten::linalg_eig" || name == "aten::pow.Scalar";
-}
-
 // Runs the operator's meta kernel on tensors of given sizes.
 class MetaCall {
  public:
   MetaCall(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args)
       : capture_(capture), handle_(checked_operator(op)), args_(args), op_(op) {
     gather();
-    const bool runs = must_run(graph::op_name(op)) || (!may_size_by_data(capture_.graph(), op, args_) &&
-                                                       runs_for_sizes(capture_, handle_, args_, device_));
+    const bool runs = must_run(op) || (!may_size_by_data(capture_.graph(), op, args_) &&
+                                       runs_for_sizes(capture_, handle_, op, args_, device_));
     on_meta_ = !runs;
     // A matrix of zeros has rank 0, so linear algebra on zeros gives no general result: ones are used.
-    const bool of_matrices = graph::op_name(op).starts_with("aten::linalg_") && !must_run(graph::op_name(op));
-    on_ones_ = !on_meta_ && (of_matrices || pivots_argument(handle_).has_value());
+    const ops::OpTraits traits = ops::traits(op);
+    on_ones_ = !on_meta_ && (traits.of_matrices || traits.pivots >= 0);
   }
 
   // Distinct, simplified: all sizes on which the call depends.
   const std::vector<ExprId>& sizes() const { return sizes_; }
   void gather() {  // collects sizes_, simplified with present knowledge
     sizes_.clear();
+    device_ = ops::device_of_results(capture_.graph(), op_, args_);
     for (const graph::Arg& arg : args_) {
       if (const auto* value = std::get_if<graph::ValueId>(&arg)) add_tensor(*value);
       if (const auto* e = std::get_if<ExprId>(&arg)) add_size(*e);
       if (const auto* es = std::get_if<std::vector<ExprId>>(&arg))
         std::for_each(es->begin(), es->end(), [&](ExprId e) { add_size(e); });
-      if (const auto* device = std::get_if<graph::Device>(&arg)) device_ = *device;
       if (const auto* values = std::get_if<std::vector<graph::OptionalValue>>(&arg))
         for (const graph::OptionalValue& v : *values)
           if (v) add_tensor(*v);
     }
   }
   const graph::Device& device() const { return device_; }
-  bool is_on_trust() const { return !on_meta_ && !must_run(graph::op_name(op_)) && trusts_in_sizes(handle_); }
+  bool is_on_trust() const { return !on_meta_ && !must_run(op_) && checks_of(handle_, op_) == ops::Checks::NoSizes; }
   // Called after the operator refused zeros: tries ones and identity matrices, then the meta kernel. Returns false when
   // no alternative is left.
   bool turn_to_another_way() {
-    if (on_meta_ || must_run(graph::op_name(op_))) return false;
+    if (on_meta_ || must_run(op_)) return false;
     on_meta_ = std::exchange(on_ones_, true);
     return true;
   }
@@ -188,7 +160,7 @@ class MetaCall {
   // Limits the work of an operator which runs for real: sizes far above the caller's are not tried.
   void check_affordable(const std::function<int64_t(ExprId)>& value) const {
     if (on_meta_) return;
-    if (!must_run(graph::op_name(op_))) {
+    if (!must_run(op_)) {
       TORCH_CHECK(work_of(capture_, args_, value) <= 8 * kLittleWork, "a choice of sizes that is too much work");
       return;
     }
@@ -237,7 +209,6 @@ class MetaCall {
   }
   void add_tensor(graph::ValueId id) {
     const graph::TensorType& type = capture_.graph().type(id);
-    device_ = type.device;
     for (const ExprId e : type.sizes) add_size(e);
     for (const ExprId e : type.strides) add_size(e);
   }
@@ -282,7 +253,7 @@ class GenericRule {
       : capture_(capture),
         call_(capture, op, args),
         exact_(is_unpredictable(graph::op_name(op)) ||
-               (must_run(graph::op_name(op)) && !may_run_often(graph::op_name(op))) || call_.is_on_trust()) {}
+               (must_run(op) && ops::traits(op).inference != ops::Inference::RunsOften) || call_.is_on_trust()) {}
 
   uint64_t absent() const { return call_.absent(); }
 

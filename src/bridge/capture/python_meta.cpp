@@ -78,8 +78,8 @@ DType common_dtype(Capture& capture, const std::vector<graph::Arg>& args, const 
 bool is_value(const graph::Arg& arg) { return std::holds_alternative<graph::ValueId>(arg); }
 bool is_none(const graph::Arg& arg) { return std::holds_alternative<graph::None>(arg); }
 
-bool is_on_cpu(Capture& capture, const graph::Arg& arg) {
-  return !is_value(arg) || capture.graph().type(std::get<graph::ValueId>(arg)).device.kind == graph::DeviceKind::Cpu;
+bool has_memory(Capture& capture, const graph::Arg& arg) {
+  return !is_value(arg) || capture.graph().type(std::get<graph::ValueId>(arg)).device.kind != graph::DeviceKind::Meta;
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ std::optional<graph::TensorType> pointwise_type(Capture& capture, const c10::Ope
     if (is_value(args[i]) || is_number) operands.push_back(i);
   }
   if (std::none_of(operands.begin(), operands.end(), [&](size_t i) { return is_value(args[i]); }) ||
-      !std::all_of(operands.begin(), operands.end(), [&](size_t i) { return is_on_cpu(capture, args[i]); }))
+      !std::all_of(operands.begin(), operands.end(), [&](size_t i) { return has_memory(capture, args[i]); }))
     return std::nullopt;
   const std::optional<DType> made = dtype_made(capture, handle, args);
   if (!made) return std::nullopt;
@@ -156,31 +156,27 @@ static bool has_no_elements(Capture& capture, const std::vector<graph::Arg>& arg
   return found;
 }
 
-bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, const std::vector<graph::Arg>& args,
-                    const graph::Device& device) {
-  if (device.kind != graph::DeviceKind::Cpu || !has_cpu_kernel(handle) || !asks_python_for_sizes(handle)) return false;
-  if (handle.schema().returns().empty()) return false;                             // called for a side effect
-  if (handle.schema().name().starts_with("aten::_unsafe_index")) return false;     // its kernel does not check indices
-  if (handle.schema().name().find("backward") != std::string::npos) return false;  // its kernel does not check sizes
-  if (trusts_in_sizes(handle) && has_no_elements(capture, args)) return false;
+bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, graph::OpId op,
+                    const std::vector<graph::Arg>& args, const graph::Device& device) {
+  if (device.kind == graph::DeviceKind::Meta || !has_cpu_kernel(handle) || !asks_python_for_sizes(handle)) return false;
+  if (handle.schema().returns().empty()) return false;  // called for a side effect
+  const ops::Checks checks = checks_of(handle, op);
+  if (checks == ops::Checks::Nothing || (checks == ops::Checks::NoSizes && has_no_elements(capture, args)))
+    return false;
   return work_of(capture, args, [&](sym::ExprId e) { return capture.env().hint_or(e, 1); }) <= kLittleWork;
 }
 
-bool trusts_in_sizes(const c10::OperatorHandle& handle) {
+// Torch's names tell about operators without a row: a leading underscore marks operators which other operators of torch
+// call with sizes that they have checked.
+ops::Checks checks_of(const c10::OperatorHandle& handle, graph::OpId op) {
+  if (const ops::Checks known = ops::traits(op).checks; known != ops::Checks::ByName) return known;
   const std::string& name = handle.schema().name();
-  if (pivots_argument(handle)) return true;
-  if (!name.starts_with("aten::_") || name.starts_with("aten::_linalg_") || name == "aten::_cdist_forward")
-    return false;
+  if (name.find("backward") != std::string::npos) return ops::Checks::Nothing;
   const auto& arguments = handle.schema().arguments();
-  return std::count_if(arguments.begin(), arguments.end(),
-                       [](const c10::Argument& argument) { return arg_type(argument) == ArgType::Tensor; }) > 1;
-}
-
-std::optional<size_t> pivots_argument(const c10::OperatorHandle& handle) {
-  static const std::unordered_map<std::string_view, size_t> kTaking = {
-      {"aten::lu_unpack", 1}, {"aten::linalg_lu_solve", 1}, {"aten::linalg_ldl_solve", 1}, {"aten::lu_solve", 2}};
-  const auto found = kTaking.find(handle.schema().name());
-  return found == kTaking.end() ? std::nullopt : std::optional(found->second);
+  const auto tensors = std::count_if(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
+    return arg_type(argument) == ArgType::Tensor;
+  });
+  return name.starts_with("aten::_") && tensors > 1 ? ops::Checks::NoSizes : ops::Checks::Everything;
 }
 
 }  // namespace cresset::bridge

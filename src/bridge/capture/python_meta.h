@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bridge/capture/capture.h"
+#include "ops/op_traits.h"
 
 namespace cresset::bridge {
 
@@ -24,19 +25,15 @@ std::optional<graph::TensorType> pointwise_type(Capture& capture, const c10::Ope
 
 // For any other operator: whether its CPU kernel runs at a few sizes, on zeros, in place of the meta kernel. Required
 // are little work and a kernel which validates its indices.
-bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, const std::vector<graph::Arg>& args,
-                    const graph::Device& device);
+bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, graph::OpId op,
+                    const std::vector<graph::Arg>& args, const graph::Device& device);
 
 // The number of elements of the operator's tensors, or of tensors with the sizes among its arguments.
 double work_of(Capture& capture, const std::vector<graph::Arg>& args, const std::function<int64_t(sym::ExprId)>& value);
 inline constexpr double kLittleWork = 1 << 16;
 
-// Operators called only by other torch operators, and factorizations. They do not reject inconsistent sizes, so they
-// run only for the caller's own sizes.
-bool trusts_in_sizes(const c10::OperatorHandle& handle);
-
-// The position of the argument with pivots: exchanged rows of a factorization, counted from 1. Libraries do not
-// validate them, and a zero leads the libraries outside of their memory.
-std::optional<size_t> pivots_argument(const c10::OperatorHandle& handle);
+// Which arguments the operator's kernel checks. Operators called only by other operators of torch, and operators on
+// factorizations, do not reject inconsistent sizes, so they run only for the caller's own sizes.
+ops::Checks checks_of(const c10::OperatorHandle& handle, graph::OpId op);
 
 }  // namespace cresset::bridge

@@ -294,11 +294,17 @@ const std::unordered_map<uint32_t, SizeRule>& rules_of_sizes() {
         {"aten::min", &least},
     };
     std::unordered_map<uint32_t, SizeRule> out;
-    for (const std::string_view name : kHandOn) out.emplace(graph::op_id(name).index, &same);
     for (const auto& [name, rule] : named) out.emplace(graph::op_id(name).index, rule);
     return out;
   }();
   return table;
+}
+
+// nullptr: no rule.
+SizeRule rule_of(graph::OpId op) {
+  if (ops::hands_on(op)) return &same;
+  const auto rule = rules_of_sizes().find(op.index);
+  return rule == rules_of_sizes().end() ? nullptr : rule->second;
 }
 
 bool is_integer(const graph::TensorType& type) {
@@ -323,15 +329,15 @@ Maybe SizeWalk::of(ValueId id) {
   if (value.kind == graph::Value::Kind::Constant && is_integer(value.type)) return literal(value);
   if (value.kind != graph::Value::Kind::Result || !is_integer(value.type) || value.result != 0) return std::nullopt;
   const graph::Node& node = graph_.node(value.node);
-  const auto rule = rules_of_sizes().find(node.op.index);
-  if (rule == rules_of_sizes().end() || ++steps_ > kMostOfNode) return std::nullopt;
+  const SizeRule rule = rule_of(node.op);
+  if (rule == nullptr || ++steps_ > kMostOfNode) return std::nullopt;
   bool taken = true;  // a bool is no number here, and vice versa
   graph::Graph::for_each_value(node.args, [&](const ValueId& v) {
-    taken &= graph_.type(v).dtype == (rule->second == &same ? value.type.dtype : DType::I64);
+    taken &= graph_.type(v).dtype == (rule == &same ? value.type.dtype : DType::I64);
   });
   if (!taken) return std::nullopt;
   const graph::Node* const before = std::exchange(node_, &node);
-  Maybe out = rule->second(*this);
+  Maybe out = rule(*this);
   node_ = before;
   return out && out->size() <= kMostElements ? out : std::nullopt;
 }

@@ -4,21 +4,13 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <functional>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
 
 namespace cresset::bridge {
-
-// Operators which return the elements of their first argument, in order.
-inline constexpr std::array<std::string_view, 14> kHandOn{
-    "aten::clone",    "aten::alias",       "aten::detach",       "aten::lift_fresh",     "aten::lift_fresh_copy",
-    "aten::_to_copy", "aten::view",        "aten::_unsafe_view", "aten::_reshape_alias", "aten::reshape",
-    "aten::squeeze",  "aten::squeeze.dim", "aten::squeeze.dims", "aten::unsqueeze"};
 
 // Maps a constant of a graph to its tensor.
 using ConstantOf = std::function<const at::Tensor&(const graph::Value&)>;

@@ -37,6 +37,7 @@
 #include "bridge/capture/sym_node.h"
 #include "bridge/capture/trace_tensor.h"
 #include "bridge/decompositions/broadcasting.h"
+#include "bridge/decompositions/gpu_attention.h"
 #include "bridge/decompositions/losses.h"
 #include "bridge/decompositions/matmul.h"
 #include "bridge/decompositions/norms.h"
@@ -190,6 +191,8 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
     return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped);
   }
   const SizeOblivious oblivious;
+  if (query.is_cuda())
+    if (const auto made = gpu_attention({query, key, value, mask, dropout, causal, scale, grouped})) return *made;
   const std::optional<at::Tensor> whole_mask = expanded_mask(query, mask);
   const std::optional<sym::ExprId> idle = idle_question(query, whole_mask);
   const EitherWay either_way(idle ? std::vector{*idle} : std::vector<sym::ExprId>{});
@@ -206,11 +209,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, int64_t> batch_norm_i
     return !t || !t->defined() || (t->dim() == 1 && t->sym_size(0) == input.sym_size(1));
   };
   const bool has_statistics = mean && mean->defined() && variance && variance->defined();
-  if (training || !has_statistics || input.dim() < 2 || !per_channel(weight) || !per_channel(bias) ||
-      !per_channel(mean) || !per_channel(variance))
+  // On a GPU ATen's composite chooses a library by the sizes of the call; here kernels of our own compute it.
+  const bool decided_here = input.is_cuda() || (!training && has_statistics);
+  if (!decided_here || input.dim() < 2 || !per_channel(weight) || !per_channel(bias) || !per_channel(mean) ||
+      !per_channel(variance))
     return at::native::_batch_norm_impl_index(input, weight, bias, mean, variance, training, momentum, eps, cudnn);
   auto [out, saved_mean, saved_scale] =
-      at::native_batch_norm(input, weight, bias, mean, variance, false, momentum, eps);
+      at::native_batch_norm(input, weight, bias, mean, variance, training || !has_statistics, momentum, eps);
   at::Tensor reserve = at::empty({0}, input.options().dtype(at::kByte));
   return {std::move(out), std::move(saved_mean), std::move(saved_scale), std::move(reserve), 0};
 }

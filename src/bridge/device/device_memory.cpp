@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "bridge/device/cpu/result_allocator.h"
+#include "bridge/device/cuda/cuda_memory.h"
 
 namespace cresset::bridge {
 namespace {
@@ -28,6 +29,7 @@ class CpuMemory final : public DeviceMemory {
 }  // namespace
 
 const DeviceMemory& DeviceMemory::of(c10::Device device) {
+  if (device.is_cuda()) return cuda_memory(device);
   CRESSET_CHECK(device.is_cpu(), "programs do not run on " + device.str());
   static const CpuMemory* cpu = new CpuMemory();
   return *cpu;
@@ -53,7 +55,7 @@ at::Tensor DeviceMemory::over(const c10::intrusive_ptr<c10::StorageImpl>& storag
 HeldArena::HeldArena(const DeviceMemory& memory, size_t bytes, uint64_t preferred)
     : memory_(memory),
       block_(memory.acquire(bytes, preferred)),
-      reported_(c10::memoryProfilingEnabled() ? static_cast<int64_t>(bytes) : 0) {
+      reported_(c10::memoryProfilingEnabled() && !memory.reports_itself() ? static_cast<int64_t>(bytes) : 0) {
   report(reported_);
 }
 

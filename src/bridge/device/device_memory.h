@@ -20,6 +20,8 @@ class DeviceMemory {
   // A block for intermediates; `preferred` is the id of the last call's block.
   virtual ArenaBlock acquire(size_t bytes, uint64_t preferred) const = 0;
   virtual void release(const ArenaBlock& block) const = 0;
+  // Whether the blocks come from torch's allocator, which reports them to torch's memory profiler.
+  virtual bool reports_itself() const { return false; }
 
   // A storage which does not own its memory. point() sets the memory at each call.
   c10::intrusive_ptr<c10::StorageImpl> borrow(size_t bytes) const;
@@ -35,8 +37,7 @@ class DeviceMemory {
   const c10::DispatchKey key_;  // dispatch key of plain tensors
 };
 
-// RAII for an arena block. It reports the block to torch's memory profiler, since torch's allocators do not know the
-// block.
+// RAII for an arena block. It reports a block unknown to torch's allocators to torch's memory profiler.
 class HeldArena {
  public:
   HeldArena(const DeviceMemory& memory, size_t bytes, uint64_t preferred);

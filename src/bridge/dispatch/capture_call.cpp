@@ -270,9 +270,7 @@ void CaptureCall::functional() {
 }
 
 void CaptureCall::note_copy(const at::Tensor& result) {
-  static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view"),
-                           to_copy = graph::op_id("aten::_to_copy");
-  if (entry_.functional != clone && entry_.functional != unsafe_view && entry_.functional != to_copy) return;
+  if (!ops::hands_on(entry_.functional)) return;
   const at::Tensor source = proxy(0);
   if (source.scalar_type() == result.scalar_type() && source.device() == result.device())
     capture_.storages().note_copy(*TraceTensor::from(source), *TraceTensor::from(result));

@@ -168,12 +168,7 @@ bool CaptureCall::is_all_of(const TraceTensor& base, const std::vector<Arg>& arg
 }
 
 bool CaptureCall::is_known_view() const {
-  static const graph::OpId known[] = {graph::op_id("aten::_conj"),           graph::op_id("aten::_neg_view"),
-                                      graph::op_id("aten::view.dtype"),      graph::op_id("aten::view_as_real"),
-                                      graph::op_id("aten::view_as_complex"), graph::op_id("aten::_fw_primal"),
-                                      graph::op_id("aten::_make_dual")};
-  return ops::find(entry_.functional) != nullptr ||
-         std::find(std::begin(known), std::end(known), entry_.functional) != std::end(known);
+  return ops::find(entry_.functional) != nullptr || ops::traits(entry_.functional).elements != ops::Elements::Computed;
 }
 
 // A view of the same dtype is an alias: it needs no call of ATen, whose result must be in memory.

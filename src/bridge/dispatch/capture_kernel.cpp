@@ -8,6 +8,7 @@
 #include <deque>
 #include <mutex>
 
+#include "bridge/aten/described_traits.h"
 #include "bridge/aten/overloads.h"
 #include "bridge/capture/capture.h"
 #include "bridge/capture/eager_call.h"
@@ -15,11 +16,13 @@
 #include "bridge/capture/sym_node.h"
 #include "bridge/decompositions/composites.h"
 #include "bridge/decompositions/derivative_formulas.h"
+#include "bridge/decompositions/gpu_attention.h"
 #include "bridge/decompositions/random_fills.h"
 #include "bridge/decompositions/recurrent_layers.h"
 #include "bridge/decompositions/recurrent_steps.h"
 #include "bridge/dispatch/capture_call.h"
 #include "bridge/dispatch/other_layouts.h"
+#include "ops/library_traits.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {
@@ -52,7 +55,7 @@ class CaptureKernel final : public c10::OperatorKernel {
     capture->set_location();
     if (entry_->foreign) return run_between_segments(*capture, *stack);
     // Operators on lists of tensors: ATen's CPU kernel handles the tensors in turn, by operators which arrive here.
-    if (is_of_lists_on_cpu(*stack)) return handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    if (is_of_lists(*stack)) return handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     try {
       const CaptureCosts::Clock clock(capture->counters.costs, entry_->name);
       return CaptureCall(*entry_, *capture, *stack).run();
@@ -84,10 +87,10 @@ class CaptureKernel final : public c10::OperatorKernel {
                        });
   }
 
-  bool is_of_lists_on_cpu(const Stack& stack) const {
+  bool is_of_lists(const Stack& stack) const {
     if (!std::string_view(entry_->name).starts_with("aten::_foreach_")) return false;
     const c10::IValue& first = stack[stack.size() - entry_->arg_types.size()];
-    return first.isTensorList() && first.toTensorList().size() > 0 && first.toTensorList().get(0).device().is_cpu() &&
+    return first.isTensorList() && first.toTensorList().size() > 0 && !first.toTensorList().get(0).is_meta() &&
            handle_.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
   }
 
@@ -192,9 +195,11 @@ void install_capture_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
     set_reason_provider(&reason_now);
+    ops::library_traits().described = &described_traits;
     watch_default_generator();
     register_random_fills();
     register_recurrent_steps();
+    register_gpu_attention();
     static_cast<void>(ops::all());  // their rules
   });
   register_capture_kernels();

@@ -39,8 +39,8 @@ bool DataGuard::holds(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) 
 }
 
 at::Scalar GraphRecorder::read_number(graph::ValueId value) {
-  if (graph().type(value).device.kind != graph::DeviceKind::Cpu)
-    abort_capture(BreakKind::UnsupportedDevice, "a number read from a device");
+  if (graph().type(value).device.kind == graph::DeviceKind::Meta)
+    abort_capture(BreakKind::UnsupportedDevice, "a number read from a meta tensor");
   if (!data_calls_.empty())
     abort_capture(BreakKind::DataDependentValue, "a number read from tensor data after a size that data made");
   if (category(graph().type(value).dtype) == DTypeCategory::Complex)

@@ -59,9 +59,22 @@ int64_t extent(const BoundSlot& slot) {
 
 // The device of the program's own memory. A program without memory may be on any device.
 c10::Device device_of(const runtime::Program& program) {
-  for (const runtime::TensorSlot& slot : program.tensors)
-    if (slot.home == Home::Arena || slot.home == Home::Fresh || slot.home == Home::Extern) return to_torch(slot.device);
+  for (const Home wanted : {Home::Arena, Home::Fresh, Home::Extern})
+    for (const runtime::TensorSlot& slot : program.tensors)
+      if (slot.home == wanted) return to_torch(slot.device);
   return c10::Device(c10::kCPU);
+}
+
+// Kernels are enqueued on streams of a single GPU.
+std::optional<c10::Device> gpu_of(const runtime::Program& program) {
+  std::optional<c10::Device> gpu;
+  for (const runtime::TensorSlot& slot : program.tensors) {
+    if (slot.device.kind != DeviceKind::Cuda) continue;
+    const c10::Device device = to_torch(slot.device);
+    CRESSET_CHECK(!gpu || *gpu == device, "a program has tensors on several GPUs");
+    gpu = device;
+  }
+  return gpu;
 }
 
 }  // namespace
@@ -72,6 +85,7 @@ BoundContext::BoundContext(const runtime::Program& program, const std::vector<at
       constants_(constants),
       frozen_(frozen),
       memory_(DeviceMemory::of(device_of(program))),
+      gpu_(gpu_of(program)),
       symbols_(symbols.begin(), symbols.end()) {
   const c10::InferenceMode ordinary_tensors(false);
   launching_.run_on_threads = run_on_threads;
@@ -116,6 +130,7 @@ void BoundContext::bind_slot(uint32_t index) {
   const runtime::TensorSlot& slot = program_.tensors[index];
   BoundSlot& bound = slots_[index];
   bound.home = slot.home;
+  bound.memory = slot.device.kind == DeviceKind::Meta ? &memory_ : &DeviceMemory::of(to_torch(slot.device));
   bound.dtype = to_torch(slot.dtype);
   bound.sizes = sizes(slot.sizes);
   bound.strides = sizes(slot.strides);
@@ -208,7 +223,7 @@ void BoundContext::plan_storages() {
     if (root.storage == nullptr) {
       const auto& [low, high] = range[slots_[i].root];
       root.storage_shift = low;
-      root.storage = memory_.borrow(static_cast<size_t>(high - low));
+      root.storage = slots_[i].memory->borrow(static_cast<size_t>(high - low));
     }
     make_wrapper(i);
   }
@@ -220,7 +235,7 @@ void BoundContext::make_wrapper(uint32_t index) {
   const int64_t bytes = slot.byte_offset - root.storage_shift;
   const auto element = static_cast<int64_t>(c10::elementSize(slot.dtype));
   CRESSET_CHECK(bytes % element == 0, "a view starts inside an element of its dtype");
-  slot.wrapper = memory_.over(root.storage, slot.sizes, slot.strides, bytes / element, slot.dtype);
+  slot.wrapper = slot.memory->over(root.storage, slot.sizes, slot.strides, bytes / element, slot.dtype);
   slot.tensor = &slot.wrapper;
 }
 
@@ -262,7 +277,9 @@ std::byte* BoundContext::bind_launch(const runtime::Launch& launch, std::byte* p
     roots_[slot.root].listeners.emplace_back(block.buffer(i), slot.byte_offset);
   }
   for (size_t i = 0; i < launch.symbols.size(); ++i) *block.symbol(i) = size(launch.symbols[i]);
-  launches_.push_back({program_.kernels[launch.kernel]->bind(block), steps_.back().position, {}});
+  const DeviceMemory& memory =
+      launch.device == DeviceKind::Cuda ? DeviceMemory::of(*gpu_) : DeviceMemory::of(c10::kCPU);
+  launches_.push_back({program_.kernels[launch.kernel]->bind(block), steps_.back().position, &memory, {}});
   return params + runtime::ParamBlock::size(launch.buffers.size(), launch.symbols.size());
 }
 

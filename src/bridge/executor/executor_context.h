@@ -28,6 +28,7 @@ struct BoundSlot {
   int64_t byte_offset = 0;  // of element 0, relative to the root's element 0
   std::vector<int64_t> sizes, strides;
   int64_t numel = 0;
+  const DeviceMemory* memory = nullptr;
   // The argument of ATen calls. For inputs, constants and fresh outputs: the tensor itself, set at each call. For any
   // other slot: a wrapper, made once, which follows the root's address.
   const at::Tensor* tensor = nullptr;
@@ -85,6 +86,10 @@ class BoundContext {
   // otherwise it is copied. `op` is named in errors.
   void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);
   int threads() const { return launching_.host_threads; }
+  // The device of the slot's memory.
+  c10::Device device(runtime::TensorId id) const { return slots_[id.index].memory->device(); }
+  // The device of the arena. PlaceResults serves programs with an arena in host memory.
+  c10::Device arena_device() const { return memory_.device(); }
   // The cache of packed layouts for a frozen constant; nullptr for any other tensor.
   FrozenWeights* frozen(runtime::TensorId id) const;
   // A key which identifies the frozen constant within the program.
@@ -94,6 +99,7 @@ class BoundContext {
   struct BoundLaunch {
     std::unique_ptr<runtime::BoundKernel> kernel;
     uint32_t position;
+    const DeviceMemory* memory;                        // of the device on which it runs
     std::optional<runtime::ArenaPlan::Place> scratch;  // none: behind the arena
   };
   struct BoundCopy {
@@ -157,8 +163,9 @@ class BoundContext {
   const runtime::Program& program_;
   const std::vector<at::Tensor>& constants_;
   FrozenWeights* const frozen_;
-  const DeviceMemory& memory_;
-  runtime::LaunchContext launching_;  // of the running call
+  const DeviceMemory& memory_;            // of the arena
+  const std::optional<c10::Device> gpu_;  // of the kernels that run on one
+  runtime::LaunchContext launching_;      // of the running call
   std::vector<int64_t> symbols_, sizes_;
   std::vector<BoundSlot> slots_;
   std::vector<BoundRoot> roots_;  // by slot index; unused for views

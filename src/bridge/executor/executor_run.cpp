@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/TensorImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,6 +14,7 @@
 #include "bridge/device/cpu/layout_copy.h"
 #include "bridge/device/cpu/result_allocator.h"
 #include "bridge/device/cpu/thread_pool.h"
+#include "bridge/device/cuda/cuda_memory.h"
 #include "bridge/executor/executor.h"
 #include "bridge/executor/executor_context.h"
 #include "bridge/executor/extern_kernel.h"
@@ -57,7 +59,7 @@ void BoundContext::set_root(uint32_t index, char* base) {
   if (root.base == base) return;
   root.base = base;
   for (const auto& [where, offset] : root.listeners) *where = base + offset;
-  if (root.storage != nullptr) memory_.point(*root.storage, base + root.storage_shift);
+  if (root.storage != nullptr) slots_[index].memory->point(*root.storage, base + root.storage_shift);
 }
 
 void BoundContext::bind_call(c10::ArrayRef<at::Tensor> inputs) {
@@ -101,7 +103,7 @@ const at::Tensor& BoundContext::planned(TensorId id) {
   if (slot.home == Home::Arena) {
     set_root(id.index, arena_place(id.index));
   } else if (slot.home == Home::Fresh && !root.owner.defined()) {
-    root.owner = memory_.allocate(slot.sizes, slot.strides, slot.dtype);
+    root.owner = slot.memory->allocate(slot.sizes, slot.strides, slot.dtype);
     slot.tensor = &root.owner;
     set_root(id.index, element_zero(root.owner));
   }
@@ -179,7 +181,7 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   // A memory which another slot continues is written to, so no other owner may hold it.
   const bool shared = roots_[id.index].heir != TensorId::kNone && result.storage().use_count() != 1;
   if (!agrees || shared || !owns_memory(result)) {
-    at::Tensor copy = memory_.allocate(slot.sizes, slot.strides, slot.dtype);
+    at::Tensor copy = slot.memory->allocate(slot.sizes, slot.strides, slot.dtype);
     copy_elements(copy, result);
     result = std::move(copy);
     ++stats_.restride_copies;
@@ -201,8 +203,9 @@ void BoundContext::place_scratch() {
   scratch_bytes_ = 0;
   arena_end_ = plan_.end;
   for (BoundLaunch& launch : launches_) {
-    const int64_t bytes = launch.kernel->scratch_bytes(launching_);
     launch.scratch.reset();
+    if (launch.memory != &memory_) continue;  // run_launch() allocates it
+    const int64_t bytes = launch.kernel->scratch_bytes(launching_);
     for (const runtime::ArenaPlan::Gap& gap : plan_.gaps(launch.position))
       if (bytes != 0 && gap.bytes >= bytes) launch.scratch = gap.place;
     if (launch.scratch || bytes == 0) continue;
@@ -212,6 +215,12 @@ void BoundContext::place_scratch() {
 }
 
 void BoundContext::run_launch(const BoundLaunch& launch) {
+  if (launch.memory != &memory_) {
+    const int64_t bytes = launch.kernel->scratch_bytes(launching_);
+    at::Tensor scratch;
+    if (bytes != 0) scratch = launch.memory->allocate({bytes}, {1}, at::kByte);
+    return launch.kernel->launch(launching_, bytes != 0 ? scratch.mutable_data_ptr() : nullptr);
+  }
   launch.kernel->launch(launching_, launch.scratch ? address(*launch.scratch) : arena_bases_[0] + plan_.arena());
 }
 
@@ -243,7 +252,9 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
                                                  c10::autocast_dispatch_keyset);
   const ReuseResultMemory reuse;
   const PlaceResults no_places;  // hides places of an outer call, if this program runs inside one
+  const c10::OptionalDeviceGuard on_gpu(gpu_);
   launching_.host_threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  if (gpu_) launching_.stream = current_stream(*gpu_);
   place_scratch();
   std::optional<HeldArena> arenas[3];
   const auto take = [&](Part part, int64_t bytes) {

@@ -9,9 +9,9 @@
 #include "bridge/capture/arguments.h"
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/data_dependent_ops.h"
-#include "bridge/capture/graph_cut.h"
 #include "bridge/capture/sym_node.h"
 #include "bridge/executor/assumption_failed.h"
+#include "ops/effects.h"
 
 namespace cresset::bridge {
 namespace {
@@ -47,7 +47,7 @@ class StagedProgram::Cutter {
     std::vector<ValueId> outputs = last ? graph_.outputs : needed_later(part);
     if (!last) copy->mutations.clear();
     // Random numbers are drawn as often as eager draws them, and what may raise is done though nobody uses it.
-    const auto is_done = [&](const graph::Node& node) { return is_random(node.op) || node.caught; };
+    const auto is_done = [&](const graph::Node& node) { return ops::draws(node) || node.caught; };
     if (!last && outputs.empty() && !any_node(part, is_done)) return nullptr;
     std::unordered_set<ValueId> wanted(outputs.begin(), outputs.end());
     for (const graph::Mutation& m : copy->mutations) wanted.insert(m.value);

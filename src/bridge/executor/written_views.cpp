@@ -2,6 +2,7 @@
 #include "bridge/capture/capture.h"
 #include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/tensor_geometry.h"
+#include "ops/op_traits.h"
 
 namespace cresset::bridge {
 namespace {
@@ -10,31 +11,17 @@ using graph::Arg;
 using graph::OpId;
 
 struct ViewOps {
-  OpId view = graph::op_id("aten::view"), reshape_alias = graph::op_id("aten::_reshape_alias"),
-       unsafe_view = graph::op_id("aten::_unsafe_view"), unsqueeze = graph::op_id("aten::unsqueeze"),
-       squeeze = graph::op_id("aten::squeeze"), squeeze_dim = graph::op_id("aten::squeeze.dim"),
-       squeeze_dims = graph::op_id("aten::squeeze.dims"), permute = graph::op_id("aten::permute"),
+  OpId unsafe_view = graph::op_id("aten::_unsafe_view"), permute = graph::op_id("aten::permute"),
        transpose = graph::op_id("aten::transpose.int"), t = graph::op_id("aten::t"),
        slice = graph::op_id("aten::slice.Tensor"), select = graph::op_id("aten::select.int"),
-       expand = graph::op_id("aten::expand"), alias = graph::op_id("aten::alias"),
-       detach = graph::op_id("aten::detach"), lift_fresh = graph::op_id("aten::lift_fresh"),
-       as_strided = graph::op_id("aten::as_strided"), diagonal = graph::op_id("aten::diagonal"),
-       view_as_real = graph::op_id("aten::view_as_real"), view_as_complex = graph::op_id("aten::view_as_complex"),
-       view_dtype = graph::op_id("aten::view.dtype"), unfold = graph::op_id("aten::unfold");
+       expand = graph::op_id("aten::expand"), as_strided = graph::op_id("aten::as_strided"),
+       diagonal = graph::op_id("aten::diagonal"), view_as_real = graph::op_id("aten::view_as_real"),
+       view_as_complex = graph::op_id("aten::view_as_complex"), view_dtype = graph::op_id("aten::view.dtype"),
+       unfold = graph::op_id("aten::unfold");
 };
 const ViewOps& view_ops() {
   static const ViewOps ops;
   return ops;
-}
-
-bool is_reshape(OpId op) {
-  const ViewOps& v = view_ops();
-  return op == v.view || op == v.unsafe_view || op == v.reshape_alias || op == v.unsqueeze || op == v.squeeze ||
-         op == v.squeeze_dim || op == v.squeeze_dims;
-}
-bool is_identity(OpId op) {
-  const ViewOps& v = view_ops();
-  return op == v.alias || op == v.detach || op == v.lift_fresh;
 }
 
 // The dims argument of the permutation which undoes a permute, transpose or t.
@@ -76,8 +63,10 @@ graph::ValueId StorageTable::scattered_whole(graph::ValueId value, const graph::
 graph::ValueId StorageTable::scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value) {
   const ViewOps& v = view_ops();
   sym::ExprPool& pool = recorder_.env().pool();
-  if (is_identity(link.op)) return value;
-  if (is_reshape(link.op)) return scattered_whole(value, link.parent_type, v.unsafe_view, {link.parent_type.sizes});
+  const ops::Elements elements = ops::traits(link.op).elements;
+  if (elements == ops::Elements::Kept) return value;
+  if (elements == ops::Elements::Reshaped)
+    return scattered_whole(value, link.parent_type, v.unsafe_view, {link.parent_type.sizes});
   if (link.op == v.view_as_real) return scattered_whole(value, link.parent_type, v.view_as_complex, {});
   if (link.op == v.view_as_complex) return scattered_whole(value, link.parent_type, v.view_as_real, {});
   if (link.op == v.view_dtype) return scattered_whole(value, link.parent_type, v.view_dtype, {link.parent_type.dtype});

@@ -47,11 +47,11 @@ bool is_out_variant(const c10::FunctionSchema& plain, const c10::FunctionSchema&
 }
 
 // Accepts only out-variants with a kernel for the backend: generated kernels compute a temporary and copy it.
-std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& op, int results) {
+std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& op, int results, c10::DispatchKey key) {
   if (results <= 0 || op.schema().is_mutable()) return std::nullopt;
   for (const c10::OperatorHandle& candidate : overloads_of(op.operator_name().name))
     if (candidate.hasSchema() && is_out_variant(op.schema(), candidate.schema(), static_cast<size_t>(results)) &&
-        candidate.hasKernelForDispatchKey(c10::DispatchKey::CPU))
+        candidate.hasKernelForDispatchKey(key))
       return candidate;
   return std::nullopt;
 }
@@ -61,8 +61,22 @@ std::unique_ptr<AtenOp> look_up(graph::OpId op) {
   if (!handle) return nullptr;
   auto found = std::make_unique<AtenOp>(*handle);
   found->tensor_returns = count_tensor_returns(handle->schema());
-  found->out = find_out_variant(*handle, found->tensor_returns);
+  found->out = find_out_variant(*handle, found->tensor_returns, c10::DispatchKey::CPU);
+  found->cuda_out = find_out_variant(*handle, found->tensor_returns, c10::DispatchKey::CUDA);
   return found;
+}
+
+bool runs_on_cpu(const runtime::ExternCall& call, const BoundContext& context) {
+  bool on_cpu = true;
+  const auto look = [&](TensorId id) { on_cpu &= !id.valid() || context.device(id).is_cpu(); };
+  for (const TensorId id : call.results) look(id);
+  for (const ExternArg& arg : call.args) {
+    if (const auto* id = std::get_if<TensorId>(&arg)) look(*id);
+    if (const auto* list = std::get_if<TensorIdList>(&arg))
+      for (const std::optional<TensorId>& id : *list)
+        if (id) look(*id);
+  }
+  return on_cpu;
 }
 
 // ---- arguments
@@ -149,7 +163,10 @@ class BoxedCall final : public ExternKernel {
     for (size_t i = 0; i < formal.size(); ++i) bind_argument(i, formal[i], context);
     note_unwanted();
     own_memory_ = all_planned(context);
-    into_planned_ = op.out.has_value() && own_memory_;
+    on_cpu_ = runs_on_cpu(call, context);
+    out_ = on_cpu_ ? op.out : op.cuda_out;
+    into_planned_ = out_.has_value() && own_memory_;
+    places_ = own_memory_ && on_cpu_ && context.arena_device().is_cpu();
   }
 
   void run(BoundContext& context) override {
@@ -160,23 +177,24 @@ class BoxedCall final : public ExternKernel {
     for (const auto& [position, id] : numbers_) stack[position] = context.tensor(id).item<double>();
     for (const uint32_t position : lists_) stack[position] = list_argument(position, context);
     if (storage_offset_) count_from_storage(stack, *storage_offset_);
-    if (!own_memory_) {
-      op_.handle.callBoxed(stack);
-      return deliver(stack, context);
-    }
+    if (!places_) return call(stack, context);
     const PlaceResults placed(into_planned_ ? PlaceResults::Places() : context.places(call_.results), context.gaps());
+    call(stack, context);
+    check_places(placed, name_);
+  }
+
+ private:
+  void call(torch::jit::Stack& stack, BoundContext& context) const {
     if (into_planned_) {
       for (const TensorId id : call_.results) stack.emplace_back(context.planned(id));
-      op_.out->callBoxed(stack);
+      out_->callBoxed(stack);
     } else {
       op_.handle.callBoxed(stack);
       deliver(stack, context);
     }
     stack.clear();
-    check_places(placed, name_);
   }
 
- private:
   void bind_argument(size_t i, const c10::Argument& formal, const BoundContext& context) {
     if (i >= call_.args.size()) {
       CRESSET_CHECK(formal.default_value().has_value(),
@@ -264,7 +282,10 @@ class BoxedCall final : public ExternKernel {
   std::vector<std::pair<uint32_t, TensorId>> numbers_;  // the same for tensors in the place of a float
   std::vector<uint32_t> lists_;                         // positions of tensor lists
   uint64_t unwanted_ = 0;                               // bit mask of results by position
+  std::optional<c10::OperatorHandle> out_;
   bool own_memory_ = false, into_planned_ = false;
+  bool on_cpu_ = true;
+  bool places_ = false;  // allocations of the operator may lie in the arena
 };
 
 }  // namespace
@@ -298,6 +319,7 @@ std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, c
 }
 
 std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, const BoundContext& context) {
+  if (!runs_on_cpu(call, context)) return bind_boxed_call(call, context);
   if (auto linear = bind_linear_call(call, context)) return linear;
   if (auto convolution = bind_convolution_call(call, context)) return convolution;
   if (auto gather = bind_gather_call(call, context)) return gather;

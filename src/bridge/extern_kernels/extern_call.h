@@ -18,7 +18,8 @@ namespace cresset::bridge {
 struct AtenOp {
   explicit AtenOp(c10::OperatorHandle handle) : handle(std::move(handle)) {}
   c10::OperatorHandle handle;
-  std::optional<c10::OperatorHandle> out;  // overload which writes into given tensors; otherwise the same arguments
+  // The overload which writes into given tensors and otherwise takes the same arguments, if the device has a kernel.
+  std::optional<c10::OperatorHandle> out, cuda_out;
   int tensor_returns = 0;  // number of results, all of type Tensor; -1: lists or other types among the results
 
   // Takes a name as in "aten::add.Tensor". CHECKs its existence.

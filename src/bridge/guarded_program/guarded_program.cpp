@@ -98,10 +98,7 @@ GuardedProgram::GuardedProgram(Captured captured, const std::vector<at::Tensor>&
   validate();
 }
 
-static bool is_of_torch(graph::OpId op) {
-  const std::string_view name = graph::op_name(op);
-  return name.starts_with("aten::") || name.starts_with("prim::") || name.starts_with("cresset::");
-}
+static bool is_of_torch(graph::OpId op) { return !ops::traits(op).foreign; }
 
 void GuardedProgram::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options) {
   std::vector<graph::OpId> operators;

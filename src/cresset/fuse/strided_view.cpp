@@ -1,7 +1,5 @@
 #include "fuse/strided_view.h"
 
-#include <array>
-
 #include "fuse/domain.h"
 
 namespace cresset::fuse {
@@ -96,25 +94,7 @@ Layout with_strides_of_ones(const Graph& graph, const TensorType& type, Layout l
 
 }  // namespace
 
-bool is_reshape(graph::OpId op) {
-  static const std::array kReshapes = {
-      graph::op_id("aten::view"),
-      graph::op_id("aten::reshape"),
-      graph::op_id("aten::_unsafe_view"),
-      graph::op_id("aten::unsqueeze"),
-      graph::op_id("aten::squeeze"),
-      graph::op_id("aten::squeeze.dim"),
-      graph::op_id("aten::squeeze.dims"),
-      graph::op_id("aten::_reshape_alias"),
-      graph::op_id("aten::flatten.using_ints"),
-      graph::op_id("aten::unflatten.int"),
-      graph::op_id("aten::view_copy"),
-      graph::op_id("aten::_reshape_copy"),
-  };
-  for (graph::OpId reshape : kReshapes)
-    if (reshape == op) return true;
-  return false;
-}
+bool is_reshape(graph::OpId op) { return ops::traits(op).elements == ops::Elements::Reshaped; }
 
 Index view_index(ops::ElementContext& context, const Graph& graph, const graph::Node& node, size_t result,
                  const Index& index) {

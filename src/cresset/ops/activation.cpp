@@ -126,21 +126,26 @@ loop::ScalarId glu(ElementContext& context, const OpArgs& args, size_t, const In
   return (a * sigmoid(a.with(context.element(args.value(0), second)))).id;
 }
 
+std::string_view gelu_epilogue(const OpArgs& args) { return args.text(1) == "tanh" ? "gelu_tanh" : "gelu"; }
+
 const OpDef kActivationOps[] = {
     {.schema = "aten::relu(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kNumeric, Out::Common>,
-     .element = element1<relu>},
+     .element = element1<relu>,
+     .epilogue = [](const OpArgs&) -> std::string_view { return "relu"; }},
     {.schema = "aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = gelu_shape,
      .element = element1_with<gelu>,
-     .heavy = true},
+     .heavy = true,
+     .epilogue = gelu_epilogue},
     {.schema = "aten::silu(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kFloat, Out::Common>,
      .element = element1<silu>,
-     .heavy = true},
+     .heavy = true,
+     .epilogue = [](const OpArgs&) -> std::string_view { return "silu"; }},
     {.schema = "aten::mish(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kFloat, Out::Common>,
@@ -149,11 +154,13 @@ const OpDef kActivationOps[] = {
     {.schema = "aten::hardsigmoid(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kFloat, Out::Common>,
-     .element = element1<hardsigmoid>},
+     .element = element1<hardsigmoid>,
+     .epilogue = [](const OpArgs&) -> std::string_view { return "hardsigmoid"; }},
     {.schema = "aten::hardswish(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kFloat, Out::Common>,
-     .element = element1<hardswish>},
+     .element = element1<hardswish>,
+     .epilogue = [](const OpArgs&) -> std::string_view { return "hardswish"; }},
     {.schema = "aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kFloat, Out::Common>,
@@ -200,7 +207,8 @@ const OpDef kActivationOps[] = {
      .op_class = OpClass::Pointwise,
      .shape = glu_shape,
      .element = glu,
-     .heavy = true},
+     .heavy = true,
+     .traits = {.at_other_indices = true}},
 };
 
 }  // namespace

@@ -44,12 +44,67 @@ Result<Types> flash_attention_backward_shape(ShapeContext& shapes, const OpArgs&
   return gradients;
 }
 
+// A GPU's kernels leave the result in the query's memory order, or in order batch, sequence, heads, features.
+Result<TensorType> gpu_output(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &query = args.tensor(0), &key = args.tensor(1), &value = args.tensor(2);
+  if (query.rank() != 4 || key.rank() != 4 || value.rank() != 4) return shapes.invalid("needs tensors of 4 dimensions");
+  if (!shapes.require_equal(query.sizes[3], key.sizes[3])) return shapes.invalid("query and key differ in head size");
+  if (!shapes.require_equal(key.sizes[2], value.sizes[2])) return shapes.invalid("key and value differ in length");
+  if (shapes.env().known_equal(query.sizes[3], value.sizes[3]))
+    return with_shape(query, query.sizes, shapes.like_strides(query));
+  TensorType out = contiguous_like(shapes, query, {query.sizes[0], query.sizes[2], query.sizes[1], value.sizes[3]});
+  std::swap(out.sizes[1], out.sizes[2]);
+  std::swap(out.strides[1], out.strides[2]);
+  return out;
+}
+
+Result<Types> gpu_attention_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(TensorType out, gpu_output(shapes, args));
+  return Types{std::move(out)};
+}
+
+// With logarithms of the sums for the derivative, rows of the efficient kernel padded to multiples of 32.
+Result<Types> gpu_attention_forward_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(TensorType out, gpu_output(shapes, args));
+  constexpr int64_t kEfficient = 1, kMultiple = 32;
+  sym::ExprPool& pool = shapes.pool();
+  sym::ExprId length = out.sizes[2];
+  if (args.constant(6) == kEfficient) {
+    const sym::ExprId multiple = pool.constant(kMultiple);
+    length = pool.mul(pool.floor_div(pool.add(length, pool.constant(kMultiple - 1)), multiple), multiple);
+  }
+  TensorType logsumexp = contiguous_like(shapes, out, {out.sizes[0], out.sizes[1], length}, DType::F32);
+  return Types{std::move(out), std::move(logsumexp)};
+}
+
+Result<Types> gpu_attention_backward_shape(ShapeContext& shapes, const OpArgs& args) {
+  constexpr int64_t kFlash = 0;
+  if (args.constant(9) != kFlash) return flash_attention_backward_shape(shapes, args);
+  Types gradients;
+  for (size_t i = 1; i < 4; ++i)
+    gradients.push_back(with_shape(args.tensor(i), args.tensor(i).sizes, shapes.like_strides(args.tensor(i))));
+  return gradients;
+}
+
 constexpr OpDef kAttentionOps[] = {
+    {.schema = "cresset::attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool causal, float? scale, "
+               "bool grouped) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = gpu_attention_shape},
+    {.schema = "cresset::attention_forward(Tensor query, Tensor key, Tensor value, Tensor? bias, bool causal, float? "
+               "scale, int kernel) -> (Tensor, Tensor)",
+     .op_class = OpClass::Extern,
+     .shape = gpu_attention_forward_shape},
+    {.schema = "cresset::attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor? bias, "
+               "Tensor out, Tensor logsumexp, bool causal, float? scale, int kernel) -> (Tensor, Tensor, Tensor)",
+     .op_class = OpClass::Extern,
+     .shape = gpu_attention_backward_shape},
     {.schema = "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
                "dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, "
                "Tensor logsumexp)",
      .op_class = OpClass::Extern,
-     .shape = flash_attention_shape},
+     .shape = flash_attention_shape,
+     .traits = {.draws = true, .dropout = 3}},
     {.schema =
          "aten::_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, "
          "Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, "

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "ops/op_def.h"
+#include "ops/result_types.h"
 #include "ops/view_groups.h"
 
 namespace cresset::ops {
@@ -213,7 +214,7 @@ std::vector<ValueId> GraphBuilder::call_multi(std::string_view op, std::vector<g
   const OpDef* def = find(id);
   CRESSET_CHECK(def != nullptr && def->shape != nullptr, fmt::format("{} has no shape rule", op));
   ShapeContext shapes(graph_, name_of(*def));
-  Result<Types> types = def->shape(shapes, OpArgs(graph_, args));
+  Result<Types> types = result_types(shapes, *def, args);
   const graph::NodeId node = graph_.add_node(id, std::move(args), std::move(types).value());
   appended_.push_back(node);
   return graph_.node(node).results;

@@ -9,6 +9,13 @@
 
 namespace cresset::ops {
 
+// Whether an argument is this number.
+inline bool is_number(const graph::Graph& graph, const graph::Arg& arg, int64_t value) {
+  if (const auto* e = std::get_if<sym::ExprId>(&arg)) return graph.pool().is_const(*e, value);
+  const auto* number = std::get_if<double>(&arg);
+  return number != nullptr && *number == static_cast<double>(value);
+}
+
 // A read-only view of a call's arguments, by schema position. A Tensor argument may also be a number (ExprId, double,
 // bool). This is a "wrapped number" in ATen's sense: a 0-dim tensor which takes part in type promotion like a Python
 // scalar.

@@ -9,7 +9,8 @@ namespace cresset::ops {
 // random numbers, assertions, operators of other libraries.
 bool has_effects(const graph::Node& node);
 
-// Whether an operator with effects gives different results when it runs again.
+// Whether the node draws random numbers, and so gives different results when it runs again. An operator with dropout of
+// probability 0 draws nothing.
 bool draws(const graph::Node& node);
 
 // Whether an operator's results depend on the positions of its arguments' elements in memory. Random numbers are drawn

@@ -13,7 +13,7 @@ std::unordered_set<const OpDef*> elementwise_rows() {
                              pointwise_bitwise_ops(), pointwise_copy_ops(), pointwise_divide_ops(),
                              pointwise_power_ops(), pointwise_select_ops(), pointwise_unary_ops()})
     for (const OpDef& def : family)
-      if (def.op_class == OpClass::Pointwise && name_of(def) != "aten::glu") out.insert(&def);
+      if (def.op_class == OpClass::Pointwise && !def.traits.at_other_indices) out.insert(&def);
   for (const OpDef& def : create_ops())
     if (def.schema.find("(Tensor self") != std::string_view::npos && def.schema.find("SymInt[]") == std::string::npos)
       out.insert(&def);

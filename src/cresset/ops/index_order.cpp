@@ -134,7 +134,8 @@ constexpr OpDef kIndexOrderOps[] = {
     {.schema = "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool "
                "right=False, str? side=None, Tensor? sorter=None) -> Tensor",
      .op_class = kExtern,
-     .shape = search_shape<1>},
+     .shape = search_shape<1>,
+     .traits = {.raises = Raises::Anything}},
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ constexpr OpDef kLinalgOps[] = {
     {.schema = "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> "
                "(Tensor P, Tensor L, Tensor U)",
      .op_class = OpClass::Extern,
-     .shape = lu_unpack_shape},
+     .shape = lu_unpack_shape,
+     .traits = {.raises = Raises::Anything, .checks = Checks::NoSizes, .pivots = 1}},
 };
 
 }  // namespace

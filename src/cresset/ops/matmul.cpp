@@ -171,7 +171,8 @@ constexpr OpDef kMatmulOps[] = {
     {.schema = "aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] "
                "sumdim, int unroll_dim=1) -> Tensor",
      .op_class = OpClass::Extern,
-     .shape = trilinear_shape},
+     .shape = trilinear_shape,
+     .traits = {.calls_others = true}},
 };
 
 }  // namespace

@@ -208,10 +208,10 @@ constexpr Layout kInferenceReserve{.eps = 6, .reserve = true};
 constexpr Layout kNoStatistics{.eps = 5, .training = 3, .running = false};
 constexpr Layout kUpdating{.eps = 7, .training = 5, .momentum = 6};
 
-#define BATCH_NORM(text, at)                                                                \
-  OpDef {                                                                                   \
-    .schema = "aten::" text, .op_class = OpClass::Composite, .shape = batch_norm_shape<at>, \
-    .decompose = composed<batch_norm_shape<at>, batch_norm_body<at>>                        \
+#define BATCH_NORM(text, at, ...)                                                               \
+  OpDef {                                                                                       \
+    .schema = "aten::" text, .op_class = OpClass::Composite, .shape = batch_norm_shape<at>,     \
+    .decompose = composed<batch_norm_shape<at>, batch_norm_body<at>> __VA_OPT__(, ) __VA_ARGS__ \
   }
 
 const OpDef kNormalizeBatchOps[] = {
@@ -230,7 +230,7 @@ const OpDef kNormalizeBatchOps[] = {
     BATCH_NORM("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
                "Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
                "running_mean_out, Tensor running_var_out)",
-               kUpdating),
+               kUpdating, .traits = {.inference = Inference::RunsOnce}),
     {.schema = "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
                "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] "
                "output_mask) -> (Tensor, Tensor, Tensor)",

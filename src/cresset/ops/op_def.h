@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "loop/kernel.h"
 #include "ops/context.h"
+#include "ops/op_traits.h"
 
 namespace cresset::ops {
 
@@ -62,6 +63,11 @@ struct OpDef {
   // Returns the operator with the same arguments which computes only the first result, for calls with other results
   // unused. Empty: no such operator for these arguments.
   std::string_view (*alone)(const OpArgs&) = nullptr;
+  // Whether the result is argument 0, element by element. The caller compares the types.
+  bool (*is_no_op)(const OpArgs&) = nullptr;
+  // The name by which libraries apply the operator as an epilogue of a product (prim_extern.cpp).
+  std::string_view (*epilogue)(const OpArgs&) = nullptr;
+  OpTraits traits = {};
 };
 
 std::string_view name_of(const OpDef& def);  // "aten::add.Tensor"

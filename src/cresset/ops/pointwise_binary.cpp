@@ -93,14 +93,18 @@ S logaddexp(S a, S b) {
   return select(both(unary(Op::IsInf, a), eq(a, b)), a, sum);
 }
 
-#define SCALED(name, rule, function, scaled_operand)                                                           \
-  OpDef{.schema = "aten::" name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",             \
-        .op_class = OpClass::Pointwise,                                                                        \
-        .shape = rule<scaled_operand>,                                                                         \
-        .element = scaled<function, scaled_operand>},                                                          \
-      OpDef {                                                                                                  \
-    .schema = "aten::" name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",                    \
-    .op_class = OpClass::Pointwise, .shape = rule<scaled_operand>, .element = scaled<function, scaled_operand> \
+// x + 0 is not x for x = -0; x - 0 is x.
+bool adds_integer_zero(const OpArgs& args) { return second_is_zero(args) && is_integral(args.tensor(0).dtype); }
+
+#define SCALED(name, rule, function, scaled_operand, ...)                                          \
+  OpDef{.schema = "aten::" name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", \
+        .op_class = OpClass::Pointwise,                                                            \
+        .shape = rule<scaled_operand>,                                                             \
+        .element = scaled<function, scaled_operand> __VA_OPT__(, .is_no_op =) __VA_ARGS__},        \
+      OpDef {                                                                                      \
+    .schema = "aten::" name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",        \
+    .op_class = OpClass::Pointwise, .shape = rule<scaled_operand>,                                 \
+    .element = scaled<function, scaled_operand> __VA_OPT__(, .is_no_op =) __VA_ARGS__              \
   }
 #define BINARY(text, accepted, out, function, is_heavy)                                                        \
   OpDef {                                                                                                      \
@@ -109,17 +113,19 @@ S logaddexp(S a, S b) {
   }
 
 const OpDef kPointwiseBinaryOps[] = {
-    SCALED("add", scaled_shape, add, 1),
-    SCALED("sub", difference_shape, sub, 1),
+    SCALED("add", scaled_shape, add, 1, adds_integer_zero),
+    SCALED("sub", difference_shape, sub, 1, second_is_zero),
     SCALED("rsub", difference_shape, rsub, 0),
     {.schema = "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<2, kReal, Out::Common>,
-     .element = arithmetic2<mul>},
+     .element = arithmetic2<mul>,
+     .is_no_op = second_is_one},
     {.schema = "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<2, kReal, Out::Common>,
-     .element = arithmetic2<mul>},
+     .element = arithmetic2<mul>,
+     .is_no_op = second_is_one},
     BINARY("maximum(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Maximum, true>), false),
     BINARY("minimum(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Minimum, false>), false),
     BINARY("fmax(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Fmax, true>), false),

@@ -20,36 +20,41 @@ S shift_right(S a, S count) {
   return select(shift_count_ok(count, last), binary(Op::ShiftRight, a, count), sign);
 }
 
+constexpr OpTraits kForIntegers{.for_integers = true};
+
 #define BITWISE(name, op)                                                                   \
   OpDef{.schema = "aten::bitwise_" name ".Tensor(Tensor self, Tensor other) -> Tensor",     \
         .op_class = OpClass::Pointwise,                                                     \
         .shape = shape_of < 2,                                                              \
         kBool | kInt,                                                                       \
-        Out::Common >,                                                                      \
-        .element = element2<apply2<Op::op>>},                                               \
+        Out::Common >                                                                       \
+        , .element = element2<apply2<Op::op>>, .traits = kForIntegers},                     \
       OpDef{.schema = "aten::bitwise_" name ".Scalar(Tensor self, Scalar other) -> Tensor", \
             .op_class = OpClass::Pointwise,                                                 \
             .shape = shape_of < 2,                                                          \
             kBool | kInt,                                                                   \
-            Out::Common >,                                                                  \
-            .element = element2<apply2<Op::op>>},                                           \
+            Out::Common >                                                                   \
+            , .element = element2<apply2<Op::op>>, .traits = kForIntegers},                 \
       OpDef {                                                                               \
     .schema = "aten::bitwise_" name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor",  \
     .op_class = OpClass::Pointwise, .shape = shape_of < 2, kBool | kInt, Out::Common >,     \
-    .element = element2<apply2<Op::op>>                                                     \
+    .element = element2<apply2<Op::op>>, .traits = kForIntegers                             \
   }
-#define SHIFT(name, function)                                                                              \
-  OpDef{.schema = "aten::bitwise_" name ".Tensor(Tensor self, Tensor other) -> Tensor",                    \
-        .op_class = OpClass::Pointwise,                                                                    \
-        .shape = shape_of<2, kInt, Out::Common>,                                                           \
-        .element = element2<function>},                                                                    \
-      OpDef{.schema = "aten::bitwise_" name ".Tensor_Scalar(Tensor self, Scalar other) -> Tensor",         \
-            .op_class = OpClass::Pointwise,                                                                \
-            .shape = shape_of<2, kInt, Out::Common>,                                                       \
-            .element = element2<function>},                                                                \
-      OpDef {                                                                                              \
-    .schema = "aten::bitwise_" name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor",                 \
-    .op_class = OpClass::Pointwise, .shape = shape_of<2, kInt, Out::Common>, .element = element2<function> \
+#define SHIFT(name, function)                                                                               \
+  OpDef{.schema = "aten::bitwise_" name ".Tensor(Tensor self, Tensor other) -> Tensor",                     \
+        .op_class = OpClass::Pointwise,                                                                     \
+        .shape = shape_of<2, kInt, Out::Common>,                                                            \
+        .element = element2<function>,                                                                      \
+        .traits = kForIntegers},                                                                            \
+      OpDef{.schema = "aten::bitwise_" name ".Tensor_Scalar(Tensor self, Scalar other) -> Tensor",          \
+            .op_class = OpClass::Pointwise,                                                                 \
+            .shape = shape_of<2, kInt, Out::Common>,                                                        \
+            .element = element2<function>,                                                                  \
+            .traits = kForIntegers},                                                                        \
+      OpDef {                                                                                               \
+    .schema = "aten::bitwise_" name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor",                  \
+    .op_class = OpClass::Pointwise, .shape = shape_of<2, kInt, Out::Common>, .element = element2<function>, \
+    .traits = kForIntegers                                                                                  \
   }
 
 const OpDef kPointwiseBitwiseOps[] = {
@@ -62,8 +67,8 @@ const OpDef kPointwiseBitwiseOps[] = {
      .op_class = OpClass::Pointwise,
      .shape = shape_of < 1,
      kBool | kInt,
-     Out::Common >,
-     .element = element1<apply1<Op::BitNot>>},
+     Out::Common >
+     , .element = element1<apply1<Op::BitNot>>, .traits = kForIntegers},
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ Result<Types> to_copy_shape(ShapeContext& shapes, const OpArgs& args) {
   const DType dtype = args.dtype(1).value_or(out.dtype);
   if (!accepts(kReal, dtype)) return unsupported_dtype(dtype, "_to_copy");
   if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "_to_copy");
-  if (const auto* device = std::get_if<graph::Device>(&args[3]); device && device->kind != out.device.kind)
+  if (const auto* device = std::get_if<graph::Device>(&args[3]); device && *device != out.device)
     return shapes.unsupported("a copy to another device");
   if (args.flag_or(4, false)) return shapes.unsupported("pinned memory");
   CRESSET_TRY(out.strides, copy_strides(shapes, args, 6, out));
@@ -50,7 +50,7 @@ Result<Types> copy_shape(ShapeContext& shapes, const OpArgs& args) {
   TensorType out = args.tensor(0);
   const TensorType& source = args.tensor(1);
   if (!accepts(kReal, out.dtype) || !accepts(kReal, source.dtype)) return unsupported_dtype(source.dtype, "copy");
-  if (source.device.kind != out.device.kind) return shapes.unsupported("a copy between devices");
+  if (source.device != out.device) return shapes.unsupported("a copy between devices");
   if (source.rank() > out.rank()) return shapes.invalid("the source has more dimensions than the destination");
   CRESSET_TRY(const std::vector<sym::ExprId> sizes, shapes.broadcast(out.sizes, source.sizes));
   for (size_t i = 0; i < sizes.size(); ++i)
@@ -79,24 +79,36 @@ loop::ScalarId dropout(ElementContext& context, const OpArgs& args, size_t resul
   return first_argument(context, args, result, index);
 }
 
+// The memory format is the last argument.
+bool keeps_format(const OpArgs& args) {
+  const auto* format = std::get_if<graph::MemoryFormat>(&args[args.count() - 1]);
+  return format == nullptr || *format == graph::MemoryFormat::Preserve;
+}
+
 const OpDef kPointwiseCopyOps[] = {
     {.schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
                "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = to_copy_shape,
-     .element = first_argument},
+     .element = first_argument,
+     .is_no_op = keeps_format,
+     .traits = {.elements = Elements::Kept, .mixes_devices = true}},
     {.schema = "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = clone_shape,
-     .element = first_argument},
+     .element = first_argument,
+     .is_no_op = keeps_format,
+     .traits = {.elements = Elements::Kept}},
     {.schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = copy_shape,
-     .element = second_argument},
+     .element = second_argument,
+     .traits = {.mixes_devices = true}},
     {.schema = "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
      .op_class = OpClass::Pointwise,
      .shape = dropout_shape,
-     .element = dropout},
+     .element = dropout,
+     .traits = {.draws = true}},
 };
 
 }  // namespace

@@ -76,31 +76,37 @@ loop::ScalarId mode_element(ElementContext& context, const OpArgs& args, size_t 
                                  : truncated_element(context, args, result, index);
 }
 
+constexpr OpTraits kDivides{.raises = Raises::Divisor};
+
 #define WHOLE(text, rule)                                                                                        \
   OpDef {                                                                                                        \
     .schema = "aten::" text " -> Tensor", .op_class = OpClass::Pointwise, .shape = whole_shape, .element = rule, \
-    .steps = true                                                                                                \
+    .steps = true, .traits = kDivides                                                                            \
   }
 
 const OpDef kPointwiseDivideOps[] = {
     {.schema = "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<2, kReal, Out::Float>,
-     .element = arithmetic2<divide>},
+     .element = arithmetic2<divide>,
+     .is_no_op = second_is_one},
     {.schema = "aten::div.Scalar(Tensor self, Scalar other) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<2, kReal, Out::Float>,
-     .element = arithmetic2<divide>},
+     .element = arithmetic2<divide>,
+     .is_no_op = second_is_one},
     {.schema = "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = mode_shape,
      .element = mode_element,
-     .steps = true},
+     .steps = true,
+     .traits = kDivides},
     {.schema = "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = mode_shape,
      .element = mode_element,
-     .steps = true},
+     .steps = true,
+     .traits = kDivides},
     WHOLE("floor_divide(Tensor self, Tensor other)", arithmetic2<floor_divide>),
     WHOLE("floor_divide.Scalar(Tensor self, Scalar other)", arithmetic2<floor_divide>),
     WHOLE("remainder.Tensor(Tensor self, Tensor other)", element2<apply2<Op::Remainder>>),

@@ -100,7 +100,8 @@ const OpDef kPointwisePowerOps[] = {
      .op_class = OpClass::Pointwise,
      .shape = scalar_tensor_shape,
      .element = tensor_tensor,
-     .heavy = true},
+     .heavy = true,
+     .traits = {.inference = Inference::RunsOften}},
 };
 
 }  // namespace

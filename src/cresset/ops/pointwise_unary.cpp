@@ -90,10 +90,11 @@ S acosh(S x) { return select(gt(x, x.dtype() == DType::F64 ? 1e150 : 1e18), far_
     .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,    \
     .shape = shape_of<1, kReal, Out::Float>, .element = element1<function>, .heavy = true \
   }
-#define FLOAT_UNARY(name, op)                                                                   \
-  OpDef {                                                                                       \
-    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,          \
-    .shape = shape_of<1, kReal, Out::Float>, .element = element1<apply1<Op::op>>, .heavy = true \
+#define FLOAT_UNARY(name, op, ...)                                                     \
+  OpDef {                                                                              \
+    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise, \
+    .shape = shape_of<1, kReal, Out::Float>, .element = element1<apply1<Op::op>>,      \
+    .heavy = true __VA_OPT__(, .epilogue =) __VA_ARGS__                                \
   }
 #define ROUNDING(name, op)                                                                           \
   OpDef {                                                                                            \
@@ -119,7 +120,7 @@ const OpDef kPointwiseUnaryOps[] = {
     FLOAT_UNARY("atan", Atan),
     FLOAT_FUNCTION("sinh", sinh),
     FLOAT_FUNCTION("cosh", cosh),
-    FLOAT_UNARY("tanh", Tanh),
+    FLOAT_UNARY("tanh", Tanh, [](const OpArgs&) -> std::string_view { return "tanh"; }),
     FLOAT_FUNCTION("asinh", asinh),
     FLOAT_FUNCTION("acosh", acosh),
     FLOAT_UNARY("atanh", Atanh),
@@ -130,7 +131,8 @@ const OpDef kPointwiseUnaryOps[] = {
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kReal, Out::Float>,
      .element = element1<sigmoid>,
-     .heavy = true},
+     .heavy = true,
+     .epilogue = [](const OpArgs&) -> std::string_view { return "sigmoid"; }},
     {.schema = "aten::sinc(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kReal, Out::Float>,

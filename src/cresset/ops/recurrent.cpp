@@ -104,6 +104,8 @@ Result<Types> steps_backward_shape(ShapeContext& shapes, const OpArgs& args) {
   return types;
 }
 
+// torch tags the layers as random for their dropout. A layer with dropout in training is captured in its steps
+// (bridge/decompositions/recurrent_layers.h), so that the nodes of these operators draw nothing.
 #define CRESSET_RNN(name)                                                                               \
   {.schema = "aten::" name                                                                              \
              ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float " \

@@ -53,6 +53,11 @@ inline bool is_minus_one(ShapeContext& shapes, sym::ExprId size) {
   return shapes.decide(pool.eq(size, pool.constant(-1)));
 }
 
+// Tests whether an operator returns argument 0 unchanged (OpDef::is_no_op).
+inline bool always(const OpArgs&) { return true; }
+inline bool second_is_zero(const OpArgs& args) { return is_number(args.graph(), args[1], 0); }
+inline bool second_is_one(const OpArgs& args) { return is_number(args.graph(), args[1], 1); }
+
 inline Types one(graph::TensorType type) {
   Types out;
   out.push_back(std::move(type));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/op_def.h"
+#include "ops/result_types.h"
 
 namespace cresset::ops {
 namespace {
@@ -29,7 +30,7 @@ std::string verify_types(graph::Graph& graph, DType default_dtype) {
     ShapeContext shapes(graph, name_of(*def));
     shapes.default_dtype = default_dtype;
     // A node without coverage by the rule was captured by the generic rule.
-    const Result<Types> types = def->shape(shapes, OpArgs(graph, node.args));
+    const Result<Types> types = result_types(shapes, *def, node.args);
     if (!types.ok()) continue;
     if (types->size() != node.results.size())
       return fmt::format("{} has {} results, its rule says {}", name_of(*def), node.results.size(), types->size());

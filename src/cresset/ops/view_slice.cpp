@@ -335,16 +335,20 @@ Index as_strided_view(ElementContext& context, const OpArgs& args, size_t, const
   return out;
 }
 
+bool step_is_one(const OpArgs& args) { return is_number(args.graph(), args[4], 1); }
+
 constexpr OpDef kViewSliceOps[] = {
     {.schema = "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> "
                "Tensor(a)",
      .op_class = OpClass::View,
      .shape = slice_shape,
-     .view = slice_view},
+     .view = slice_view,
+     .is_no_op = step_is_one},
     {.schema = "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
      .op_class = OpClass::View,
      .shape = select_shape,
-     .view = select_view},
+     .view = select_view,
+     .traits = {.raises = Raises::Position}},
     {.schema = "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
      .op_class = OpClass::View,
      .shape = unbind_shape,
@@ -377,7 +381,8 @@ constexpr OpDef kViewSliceOps[] = {
          "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
      .op_class = OpClass::View,
      .shape = as_strided_shape,
-     .view = as_strided_view},
+     .view = as_strided_view,
+     .traits = {.by_memory = true}},
 };
 
 }  // namespace

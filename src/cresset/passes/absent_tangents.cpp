@@ -1,7 +1,6 @@
 #include "passes/absent_tangents.h"
 
 #include <algorithm>
-#include <array>
 
 #include "ops/context.h"
 #include "passes/rewriter.h"
@@ -55,11 +54,7 @@ class Absence {
   // Whether a missing gradient makes the results missing too. This is not the case for positions, nor for operators
   // which use only sizes.
   bool vanishes(const Node& node) const {
-    static constexpr std::array<std::string_view, 5> kOfSizes = {"aten::ones_like", "aten::full_like", "aten::new_ones",
-                                                                 "aten::new_full", "aten::fill"};
-    const std::string_view name = graph::op_name(node.op);
-    return !has_effects(node) &&
-           std::none_of(kOfSizes.begin(), kOfSizes.end(), [&](std::string_view p) { return name.starts_with(p); }) &&
+    return !has_effects(node) && !ops::traits(node.op).of_layout &&
            std::all_of(node.results.begin(), node.results.end(),
                        [&](ValueId v) { return category(graph_.type(v).dtype) >= DTypeCategory::Float; });
   }

@@ -8,6 +8,7 @@
 #include "base/device_traits.h"
 #include "ops/context.h"
 #include "ops/effects.h"
+#include "ops/result_types.h"
 #include "ops/shape_memo.h"
 #include "ops/strides.h"
 #include "passes/passes.h"
@@ -162,7 +163,7 @@ class ChannelsLast {
   const ops::Types& types_of(const ops::OpDef& def, const graph::Node& node) {
     if (const ops::ShapeMemo::Entry* known = memo_.find(graph_, node.op, node.args)) return known->types;
     ops::ShapeContext shapes(graph_, ops::name_of(def), ops::ShapeContext::Demands::KnownOnly);
-    const Result<ops::Types> types = def.shape(shapes, ops::OpArgs(graph_, node.args));
+    const Result<ops::Types> types = ops::result_types(shapes, def, node.args);
     memo_.add({.types = types.ok() ? *types : ops::Types(), .refused = !types.ok()});
     return memo_.find(graph_, node.op, node.args)->types;
   }

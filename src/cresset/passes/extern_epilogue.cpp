@@ -2,7 +2,6 @@
 // the result is still in registers. This applies only where the activation's result must be stored anyway, for another
 // call or for the caller. A kernel which reads the result would compute the activation at no cost.
 #include <algorithm>
-#include <array>
 
 #include "base/device_traits.h"
 #include "passes/passes.h"
@@ -14,25 +13,10 @@ namespace {
 using graph::Arg;
 using graph::OpId;
 
-struct Activation {
-  std::string_view op, post;
-};
-constexpr std::array<Activation, 6> kActivations = {{
-    {"aten::relu", "relu"},
-    {"aten::silu", "silu"},
-    {"aten::sigmoid", "sigmoid"},
-    {"aten::tanh", "tanh"},
-    {"aten::hardswish", "hardswish"},
-    {"aten::hardsigmoid", "hardsigmoid"},
-}};
-
 // Returns the epilogue's name for an activation node, else an empty string.
-std::string_view epilogue_of(const graph::Node& node) {
-  const std::string_view name = graph::op_name(node.op);
-  if (name == "aten::gelu") return std::get<std::string>(node.args[1]) == "tanh" ? "gelu_tanh" : "gelu";
-  for (const Activation& activation : kActivations)
-    if (activation.op == name) return activation.post;
-  return {};
+std::string_view epilogue_of(const Graph& graph, const graph::Node& node) {
+  const ops::OpDef* def = ops::find(node.op);
+  return def != nullptr && def->epilogue != nullptr ? def->epilogue(ops::OpArgs(graph, node.args)) : "";
 }
 
 class ExternEpilogue {
@@ -46,17 +30,20 @@ class ExternEpilogue {
 
   bool run() {
     return rewrite_nodes(graph_, [&](NodeId id, Replacements& replacements) {
-      const std::string_view post = epilogue_of(graph_.node(id));
+      const std::string_view post = epilogue_of(graph_, graph_.node(id));
       if (post.empty() || !stored_anyway(graph_.node(id).results[0])) return;
       const ValueId argument = std::get<ValueId>(graph_.node(id).args[0]);
+      if (!lies_alike(argument, graph_.node(id).results[0])) return;
       if (fuse_into_producer(argument, post)) replacements.add(graph_.node(id).results[0], argument);
     });
   }
 
  private:
-  static bool is_reshape(const graph::Node& node) {
-    static const OpId view = graph::op_id("aten::view"), unsafe_view = graph::op_id("aten::_unsafe_view");
-    return node.op == view || node.op == unsafe_view;
+  // A view may give a dimension of one element a stride which the activation's result does not have.
+  bool lies_alike(ValueId a, ValueId b) const {
+    const std::vector<sym::ExprId>&x = graph_.type(a).strides, &y = graph_.type(b).strides;
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [&](sym::ExprId i, sym::ExprId k) { return graph_.env().known_equal(i, k); });
   }
 
   // Whether every reader, through views, is a call which takes its arguments in memory.
@@ -77,7 +64,7 @@ class ExternEpilogue {
   bool fuse_into_producer(ValueId v, std::string_view post) {
     while (users_[v.index].size() == 1 && !leaves_[v.index] && graph_.value(v).node.valid()) {
       graph::Node& producer = graph_.node(graph_.value(v).node);
-      if (!is_reshape(producer)) return fuse(producer, post);
+      if (ops::traits(producer.op).elements != ops::Elements::Reshaped) return fuse(producer, post);
       v = std::get<ValueId>(producer.args[0]);
     }
     return false;

@@ -20,12 +20,6 @@ ValueId memory_of(const Graph& graph, ValueId v) {
   return v;
 }
 
-bool is_number(const Graph& graph, const graph::Arg& arg, int64_t value) {
-  if (const auto* e = std::get_if<sym::ExprId>(&arg)) return graph.pool().is_const(*e, value);
-  if (const auto* number = std::get_if<double>(&arg)) return *number == static_cast<double>(value);
-  return false;
-}
-
 Escaping::Escaping(const Graph& graph) : graph_(graph) {
   for (ValueId v : graph.outputs) memory_.insert(memory_of(graph, v));
 }

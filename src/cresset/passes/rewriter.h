@@ -55,10 +55,8 @@ class Escaping {
   std::unordered_set<ValueId> memory_;
 };
 
-// Whether an argument is this number.
-bool is_number(const Graph& graph, const graph::Arg& arg, int64_t value);
-
 using ops::has_effects;
+using ops::is_number;
 
 // A pass over nodes: visit(node) may add to `replacements`; arguments are already replaced when a node is visited.
 template <class Visit>

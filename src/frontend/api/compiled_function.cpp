@@ -19,6 +19,8 @@
 #include "frontend/cache_entries/automatic_dynamic.h"
 #include "frontend/cache_entries/released_inputs.h"
 #include "frontend/cpython/errors.h"
+#include "frontend/cpython/py_objects.h"
+#include "frontend/cpython/python_names.h"
 #include "frontend/replay/replay.h"
 #include "frontend/segments/call_capture.h"
 #include "frontend/segments/capture_state.h"
@@ -85,15 +87,35 @@ void record_break(CacheEntry& entry, const std::string& name) {
 
 }  // namespace
 
+// Where torch's stance allows no capture, the modules inside of an eager call are not compiled either.
+static bool allows_captures() {
+  const Stance stance = torch_controls().stance;
+  return stance != Stance::EagerOnRecompile && stance != Stance::FailOnRecompile;
+}
+
 PyObject* CompiledFunction::call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   ++live_totals().eager_calls;
-  const NativeRest rest(*this);
+  std::optional<NativeRest> rest;
+  if (allows_captures()) rest.emplace(*this);
   return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
 }
 
 bool CompiledFunction::is_call_of(PyObject* module, PyObject* call) const {
   PyObject* const function = function_.get();
   return PyMethod_Check(function) && PyMethod_GET_SELF(function) == module && PyMethod_GET_FUNCTION(function) == call;
+}
+
+// Only the tensors of the arguments: `leaves` has no others yet.
+static bool serve_marks(const MarksOfInputs& marks, const CallLeaves& leaves) {
+  auto known = marks.begin();
+  for (uint32_t i = 0; i < leaves.tensors.size(); ++i) {
+    while (known != marks.end() && known->first < i) ++known;
+    if (std::find(leaves.floats.begin(), leaves.floats.end(), i) != leaves.floats.end()) continue;
+    const MarkedDims now = marked_dims(python_tensor(leaves.tensors[i]).get());
+    if (now.any() && !(known != marks.end() && known->first == i ? known->second : MarkedDims{}).serve(now))
+      return false;
+  }
+  return true;
 }
 
 struct CompiledFunction::Found {
@@ -122,6 +144,8 @@ bool CompiledFunction::serves(CacheEntry& v, const TorchState& state, PyObject* 
   if (!match(v.args, args, found.leaves, text) || !match(v.kwargs, kwargs, found.leaves, text))
     return miss_of(GuardKind::Argument);
   const size_t tensors = found.leaves.tensors.size(), ints = found.leaves.ints.size();  // of the arguments
+  if (may_have_marks() && !serve_marks(v.marks, found.leaves))
+    return miss(GuardKind::Argument, "a dimension of a tensor was marked anew (mark_dynamic, mark_static, ...)");
   if (!(options_.evaluate ? v.guards.holds(text) : v.modules.holds(text))) return miss_of(GuardKind::State);
   if (!v.guards.gather(found.leaves, text)) return miss_of(GuardKind::State);
   if (v.wants_gradients && !requires_grad(found.leaves))
@@ -175,14 +199,36 @@ double CompiledFunction::check_ns(PyObject* args, PyObject* kwargs, int64_t coun
   return spent.count() / static_cast<double>(count);
 }
 
-std::string CompiledFunction::name() const { return name_of(function_.get()); }
+std::string CompiledFunction::name() const {
+  return settings_.name.empty() ? name_of(function_.get()) : settings_.name;
+}
+
+std::string CompiledFunction::why_missed(const TorchState& state, PyObject* args, PyObject* kwargs) {
+  if (cache_entries_.empty()) return "it is not compiled yet";
+  GuardFailure why;
+  find(cache_entries_, hints_, state, args, kwargs, &why);
+  return why.text;
+}
+
+// The exceptions by which cresset refuses a call. Such a capture is none in vain: the next call is refused as well.
+namespace {
+struct OwnErrors {
+  PyObject* capture = module_attribute(python_names::kApi, "CaptureError");
+  PyObject* constraint = module_attribute(python_names::kApi, "ConstraintError");
+  bool is_raised() const {
+    return PyErr_Occurred() != nullptr &&
+           (PyErr_ExceptionMatches(capture) != 0 || PyErr_ExceptionMatches(constraint) != 0);
+  }
+};
+}  // namespace
 
 std::shared_ptr<CacheEntry> CompiledFunction::capture(const TorchState& state, PyObject* args, PyObject* kwargs,
                                                       bridge::CaptureLock& lock, PyRef& result) {
+  static const OwnErrors refusals;
   auto entry = std::make_shared<CacheEntry>();
   entry->state = state;
   entry->modes = modes_now();
-  const std::string name = name_of(function_.get());
+  const std::string name = this->name();
   // The result is not kept as a cache entry, since no guard could recognize this kind of call.
   const auto run_eagerly = [&](std::string why) {
     lock.give();
@@ -222,7 +268,7 @@ std::shared_ptr<CacheEntry> CompiledFunction::capture(const TorchState& state, P
     options_.dynamic = options_.auto_dynamic = false;
     if (!result && PyErr_Occurred() == nullptr) return capture(state, args, kwargs, lock, result);
   }
-  note_worth(*entry, known);
+  if (result || !refusals.is_raised()) note_worth(*entry, known);
   if (!entry->eager_reason.empty()) {
     entry->wants_gradients = requires_grad(leaves) && entry->eager_reason.is(BreakKind::RequiredGradients);
     record_break(*entry, name);
@@ -385,7 +431,8 @@ PyObject* CompiledFunction::run_segments(Found found, WriteLock& lock, PyObject*
 // Runs the code of a segment in CPython.
 PyObject* CompiledFunction::natively(const ResumePoint* point, PyRef frames, PyObject* args, PyObject* kwargs) {
   ++(point != nullptr ? live_totals().eager_fallbacks : live_totals().eager_calls);
-  const NativeRest rest(*this);
+  std::optional<NativeRest> rest;
+  if (allows_captures()) rest.emplace(*this);
   if (point == nullptr) return PyObject_Call(function_.get(), args, kwargs);
   return resume(point->place, std::move(frames), PyDict_GetItemString(kwargs, "value"),
                 PyDict_GetItemString(kwargs, "raised"), /*natively=*/true)
@@ -439,7 +486,9 @@ PyRef CompiledFunction::go_on(const CacheEntry& entry, Ingredients& with, WriteL
   point->worth.served += next.entry != nullptr;
   const bool rests = next.entry == nullptr && point->worth.rests();
   if (next.entry != nullptr && next.entry->eager_reason.empty()) return {};
-  if (next.entry == nullptr && !watched && !rests && lock.take()) {
+  if (next.entry == nullptr && torch_controls().stance == Stance::FailOnRecompile)
+    return PyRef::steal(refuse_recompile("no graph segment from " + point->place.text() + " on serves this call"));
+  if (next.entry == nullptr && !watched && !rests && allows_captures() && lock.take()) {
     if (const uint64_t sizes = eager_sizes(point->resume_entries, state, args.get(), kwargs.get())) {
       lock.give();
       PyObject* const of = kwargs.get();
@@ -458,6 +507,7 @@ PyRef CompiledFunction::go_on(const CacheEntry& entry, Ingredients& with, WriteL
     if (is_traced) return "another tracer is at work";
     if (watched) return kWatched;
     if (rests) return "nothing came of the captures before";
+    if (!allows_captures()) return "torch.compiler.set_stance('eager_on_recompile') holds";
     return lock.take() ? "no further graph segment can begin there" : "another thread is capturing";
   };
   CRESSET_LOG(Recompiles, name() + ": eager fallback from " + point->place.text() + ": " + why());
@@ -493,10 +543,9 @@ CaptureRequest CompiledFunction::request(const ModuleGuards& names, bridge::Capt
 }
 
 PyObject* CompiledFunction::refuse_break(const CacheEntry& entry) const {
-  set_error("CaptureError", "cresset: fullgraph=True, but " + name_of(function_.get()) +
-                                " cannot be captured whole: " + entry.eager_reason.text() +
-                                "; remedy: change that line, or drop fullgraph=True to run it eagerly " +
-                                entry.eager_reason.advice());
+  set_error("CaptureError",
+            "cresset: fullgraph=True, but " + name() + " cannot be captured whole: " + entry.eager_reason.text() +
+                "; remedy: change that line, or drop fullgraph=True to run it eagerly " + entry.eager_reason.advice());
   return nullptr;
 }
 
@@ -527,6 +576,17 @@ void CompiledFunction::warn_eager(bool& warned, const std::string& why) const {
   PyErr_Clear();
 }
 
+// torch.compiler.reset() drops the cache entries of all compiled functions.
+static void obey_resets() {
+  static uint64_t seen = 0;  // under the GIL
+  if (const uint64_t now = torch_controls().resets; std::exchange(seen, now) != now) clear_live_functions();
+}
+
+static PyObject* refuse_stance() {
+  return PyErr_Format(PyExc_RuntimeError, "cresset: torch.compiler.set_stance() has no such stance: %R",
+                      torch_controls().object.get());
+}
+
 PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   std::optional<OutOfCapture> out;
   if (NativeRest::in_capture())
@@ -538,6 +598,13 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   const UseFeedback learning(feedback_);
   const NoNativeRest compiled;
   HANDLE_TH_ERRORS
+  if (!out) obey_resets();
+  const Stance stance = out ? Stance::Default : torch_controls().stance;
+  if (stance == Stance::Invalid) return refuse_stance();
+  if (stance == Stance::ForceEager) {
+    ++live_totals().eager_calls;
+    return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
+  }
   if (PyObject* const result = serve(args, nargsf, kwnames)) return result;
   throw python_error();  // reports C++ warnings with the exception saved
   END_HANDLE_TH_ERRORS
@@ -557,6 +624,9 @@ PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject
     WriteLock write_lock(write_mutex_);
     Found found = find_locked(cache_entries_, hints_, state, packed.args.get(), packed.kwargs.get(), write_lock);
     worth_.served += found.entry != nullptr;
+    if (found.entry == nullptr)
+      if (PyObject* result = nullptr; runs_uncaptured(state, packed.args.get(), packed.kwargs.get(), result))
+        return result;
     bridge::CaptureLock lock;
     if (found.entry == nullptr && captures_in_vain())
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
@@ -604,49 +674,6 @@ void CompiledFunction::note_worth(const CacheEntry& entry, size_t known_before) 
   if (is_useful || options_.fullgraph || !worth_.is_in_vain() || std::exchange(warned_vain_, true)) return;
   const SavedError raised;
   warn_in_vain(name(), entry.eager_reason);
-}
-
-void CompiledFunction::note_packing() {
-  if (std::exchange(warned_packing_, true)) return;
-  note_reason(name(), {BreakKind::SavedTensorHooks, kPacking});
-  PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "cresset: %s: %s: such calls run eagerly.", name().c_str(), kPacking);
-  PyErr_Clear();
-}
-
-// Whether more captures would only compile programs which serve no other call.
-bool CompiledFunction::captures_in_vain() {
-  if (options_.fullgraph) return false;
-  if (!worth_.rests() && !worth_.exhausted()) return false;
-  CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: nothing came of the captures before");
-  if (warned_vain_) return true;
-  if (std::exchange(warned_worth_, true)) return true;
-  const std::string worst = misses_.worst();
-  note_reason(name(), {BreakKind::Limits, "too many cache entries served no other call. " + worst});
-  PyErr_WarnFormat(
-      PyExc_RuntimeWarning, 1,
-      "cresset: %s was compiled anew for calls that no later one was like; calls that no cache entry serves run "
-      "eagerly from now on, until others are served. %s",
-      name().c_str(), worst.c_str());
-  PyErr_Clear();
-  return true;
-}
-
-PyObject* CompiledFunction::run_timed(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  const auto began = timing_.start();
-  ++live_totals().eager_calls;
-  PyRef result = PyRef::steal(PyObject_Vectorcall(function_.get(), args, nargsf, kwnames));
-  if (!timing_.ran_eagerly(began) || !result) return result.release();
-  const std::string times = fmt::format("{} graph segments take {:.3g} ms a call, eager mode takes {:.3g}",
-                                        timing_.segments(), timing_.compiled_ms(), timing_.eager_ms());
-  CRESSET_LOG(Recompiles, name() + ": calls run eagerly: " + times);
-  if (std::exchange(warned_timing_, true)) return result.release();
-  note_reason(name(), {BreakKind::Limits, times});
-  PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                   "cresset: %s: its %s: it runs eagerly, and is timed again later. cresset.explain tells where its "
-                   "graph breaks are, and why.",
-                   name().c_str(), times.c_str());
-  PyErr_Clear();
-  return result.release();
 }
 
 uint64_t CompiledFunction::eager_sizes(const CacheEntries& among, const TorchState& state, PyObject* args,
@@ -705,6 +732,7 @@ void CompiledFunction::clear_cache_entries() {
   feedback_.clear();
   inference_apart_ = false;
   hints_.clear();
+  has_run_eagerly_ = false;
   misses_.clear();
   inner_modules_.clear();
   worth_ = {};

@@ -19,6 +19,7 @@
 #include "frontend/feedback/eager_fallback_timing.h"
 #include "frontend/feedback/feedback.h"
 #include "frontend/guards/shape_profile.h"
+#include "frontend/guards/torch_controls.h"
 #include "frontend/segments/call_owner.h"
 #include "frontend/segments/write_lock.h"
 
@@ -26,11 +27,17 @@ namespace cresset::frontend {
 
 struct CaptureRequest;
 
+// Settings of torch.compile which concern the callable and not its captures.
+struct CallSettings {
+  std::string name;              // for messages; empty: the function's own
+  int64_t recompile_limit = -1;  // cache entries after which other calls run eagerly; negative: no such limit
+};
+
 // The state of the callable, held by the Python object.
 class CompiledFunction final : public CallOwner {
  public:
-  CompiledFunction(PyObject* function, CompileOptions options)
-      : function_(PyRef::borrow(function)), options_(std::move(options)) {
+  CompiledFunction(PyObject* function, CompileOptions options, CallSettings settings)
+      : function_(PyRef::borrow(function)), options_(std::move(options)), settings_(std::move(settings)) {
     add_live_function(this);
   }
   ~CompiledFunction() { remove_live_function(this); }
@@ -57,6 +64,14 @@ class CompiledFunction final : public CallOwner {
  private:
   friend int64_t drop_of_gone_models();
   PyObject* serve(PyObject* const* args, size_t nargsf, PyObject* kwnames);
+  // A call which no cache entry serves: whether torch's stance or the recompile limit forbids its capture. `result`
+  // then is the call's result, or nullptr with an exception set.
+  bool runs_uncaptured(const TorchState& state, PyObject* args, PyObject* kwargs, PyObject*& result);
+  PyObject* refuse_recompile(const std::string& why) const;  // sets RuntimeError
+  PyObject* beyond_recompile_limit(PyObject* args, PyObject* kwargs);
+  void observe_sizes(PyObject* args, PyObject* kwargs);   // of a call which runs eagerly, for automatic dynamic sizes
+  PyObject* run_alone(PyObject* args, PyObject* kwargs);  // eagerly, with no module inside of it compiled
+  std::string why_missed(const TorchState& state, PyObject* args, PyObject* kwargs);
   PyObject* refuse_break(const CacheEntry& entry) const;  // fullgraph=True: sets CaptureError
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   struct Found;
@@ -104,6 +119,7 @@ class CompiledFunction final : public CallOwner {
 
   PyRef function_;
   CompileOptions options_;
+  const CallSettings settings_;
   std::unique_ptr<ShapeProfile> profile_;  // created at the first capture, with auto_dynamic
   CacheEntries cache_entries_;
   std::vector<RejectedSizes> rejected_;
@@ -118,8 +134,9 @@ class CompiledFunction final : public CallOwner {
   SizeLoops loops_;
   InnerModules inner_modules_;
   std::recursive_timed_mutex write_mutex_;  // of threads, to change state (write_lock.h)
-  bool warned_limit_ = false, warned_worth_ = false, warned_vain_ = false, warned_packing_ = false,
-       warned_timing_ = false, warned_anomaly_ = false, warned_gradients_ = false;
+  bool has_run_eagerly_ = false;            // in the stance eager_then_compile
+  bool warned_limit_ = false, warned_recompiles_ = false, warned_worth_ = false, warned_vain_ = false,
+       warned_packing_ = false, warned_timing_ = false, warned_anomaly_ = false, warned_gradients_ = false;
 };
 
 // Whether a compiled function is running on this thread.
@@ -127,7 +144,7 @@ bool inside_compiled_call();
 
 // Adds the type to the module.
 void add_compiled_function_type(PyObject* module);
-PyObject* new_compiled_function(PyObject* function, CompileOptions options);
+PyObject* new_compiled_function(PyObject* function, CompileOptions options, CallSettings settings = {});
 CompiledFunction* as_compiled_function(PyObject* object);  // nullptr for other objects
 
 }  // namespace cresset::frontend

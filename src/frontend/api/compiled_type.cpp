@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "frontend/api/compiled_function.h"
+#include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/python_names.h"
 #include "frontend/eval/hooks.h"
 
@@ -20,7 +21,22 @@ struct Object {
 
 extern PyTypeObject type;
 
+// torch.compiler.set_stance(force_backend=...): another compiled function takes the call.
+PyObject* forced_form(PyObject* self) {
+  try {
+    if (bridge::Capture::current() != nullptr || torch_controls().backend == nullptr) return Py_NewRef(Py_None);
+    static PyObject* const form_for = module_attribute(python_names::kBackends, "form_for");
+    const PyRef backend = PyRef::borrow(torch_controls().backend);
+    return PyObject_CallFunctionObjArgs(form_for, self, backend.get(), nullptr);
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+}
+
 PyObject* object_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const PyRef form = PyRef::steal(forced_form(self));
+  if (!form) return nullptr;
+  if (form.get() != Py_None) return PyObject_Vectorcall(form.get(), args, nargsf, kwnames);
   return ((Object*)self)->state->call(args, nargsf, kwnames);
 }
 
@@ -124,11 +140,11 @@ void add_compiled_function_type(PyObject* module) {
   PyModule_AddObject(module, "CompiledFunction", (PyObject*)&type);
 }
 
-PyObject* new_compiled_function(PyObject* function, CompileOptions options) {
+PyObject* new_compiled_function(PyObject* function, CompileOptions options, CallSettings settings) {
   Object* o = PyObject_GC_New(Object, &type);
   if (o == nullptr) return nullptr;
   o->vectorcall = object_call;
-  o->state = new CompiledFunction(function, std::move(options));
+  o->state = new CompiledFunction(function, std::move(options), std::move(settings));
   o->dict = nullptr;
   o->weakrefs = nullptr;
   PyObject_GC_Track((PyObject*)o);

@@ -65,6 +65,14 @@ int64_t captures_since = 0, cache_entries_then = 0;
 void add_live_function(CompiledFunction* function) { live_functions().insert(function); }
 void remove_live_function(CompiledFunction* function) { live_functions().erase(function); }
 
+// Entries which die may run Python code, which makes and releases compiled functions. A function which is gone by then
+// is no longer in the registry.
+void clear_live_functions() {
+  const std::vector<CompiledFunction*> functions(live_functions().begin(), live_functions().end());
+  for (CompiledFunction* function : functions)
+    if (live_functions().contains(function)) function->clear_cache_entries();
+}
+
 int64_t drop_of_gone_models() {
   captures_since = cache_entries_then = 0;
   Counts held;

@@ -12,6 +12,7 @@ class CompiledFunction;
 // Registry of live compiled functions, under the GIL.
 void add_live_function(CompiledFunction* function);
 void remove_live_function(CompiledFunction* function);
+void clear_live_functions();  // drops all of their cache entries, as cresset.reset() does
 
 // Drops the entries of dead objects in all compiled functions and returns their number. The function walks all objects
 // held by all entries.

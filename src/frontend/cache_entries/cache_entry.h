@@ -13,6 +13,7 @@
 #include "frontend/feedback/thresholds.h"
 #include "frontend/frames/resume_point.h"
 #include "frontend/guards/arg_spec.h"
+#include "frontend/guards/size_marks.h"
 #include "frontend/guards/state_guards.h"
 #include "frontend/guards/torch_modes.h"
 #include "frontend/replay/reconstruction.h"
@@ -70,6 +71,7 @@ struct CacheEntry {
   bool in_inference = false;  // its results are tensors of inference mode, though calls are made outside of it
   bool raised = false;        // while captured the function raised, or was watched: nothing is learned from that
   std::unique_ptr<RejectedSizes> rejected;  // where sizes and types alone made it raise, and that is to be kept
+  MarksOfInputs marks;                      // of tensors with marked dimensions
 
   int visit(visitproc visit, void* arg) const;
 };

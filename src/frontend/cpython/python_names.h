@@ -6,6 +6,7 @@ namespace cresset::frontend::python_names {
 inline constexpr const char* kPackage = "cresset";
 inline constexpr const char* kBinding = "cresset._C";
 inline constexpr const char* kApi = "cresset._api.compile";
+inline constexpr const char* kBackends = "cresset._api.backends";
 inline constexpr const char* kAutograd = "cresset._polyfills.autograd";
 inline constexpr const char* kCached = "cresset._polyfills.functools";
 inline constexpr const char* kSubstitutes = "cresset._substitutes";

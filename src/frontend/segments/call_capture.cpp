@@ -22,6 +22,7 @@
 #include "frontend/feedback/specializations.h"
 #include "frontend/feedback/thresholds.h"
 #include "frontend/frames/location.h"
+#include "frontend/guards/torch_controls.h"
 #include "frontend/segments/capture_environment.h"
 #include "frontend/segments/capture_setup.h"
 #include "frontend/segments/capture_state.h"
@@ -43,11 +44,6 @@
 
 namespace cresset::frontend {
 namespace {
-
-CompileOptions without_symbols_of(CompileOptions options) {
-  options.dynamic = options.auto_dynamic = false;
-  return options;
-}
 
 class CaptureRun final : public SegmentMaker {
   using enum BreakKind;
@@ -410,7 +406,7 @@ class CaptureRun final : public SegmentMaker {
     if (entry.program != nullptr && entry.next.point == nullptr && met_loops())
       entry.loops_of = kinds_of(segment_->leaves());
     if (home_ != nullptr && !is_repeated_ && !entry.raised) home_->add(segment_->entry());
-    if (home_ != nullptr && !is_repeated_)
+    if (home_ != nullptr && !is_repeated_ && !is_error_)
       worth_->captured((!segment_->refused() && !entry.raised) || how_much_is_known() != known_);
     home_ = nullptr;
     is_repeated_ = false;
@@ -446,10 +442,11 @@ class CaptureRun final : public SegmentMaker {
       PyErr_Clear();
       obstacle = {NoReconstruction, "its state cannot be read"};
     }
-    if (!obstacle.empty() && !request_.options.fullgraph && leaves_whole(obstacle))
+    if (!obstacle.empty() && !request_.options.fullgraph && !is_error_ && leaves_whole(obstacle))
       segment_->entry()->raised = true;  // the next call captures again
     if (!obstacle.empty()) {
       segment_->entry()->next = {};
+      segment_->entry()->raised |= is_error_;  // the next call captures again
       BreakReason both = at;
       both.remark += " (" + obstacle.text() + ")";
       segment_->refuse(std::move(both));
@@ -474,6 +471,7 @@ class CaptureRun final : public SegmentMaker {
       note_reason(request_.name, at);
     }
     keep_segment();
+    if (is_error_) set_graph_break_error(request_.name, at), misuse_.emplace();
     const bool watches = session_->refusal().is(ObjectLifetime);
     if (watches) forget_segments(session_->lives().dying(), {ObjectLifetime, kWatchesDeaths});
     if (watches || obstacle.is(ObjectLifetime)) let_go();
@@ -568,6 +566,7 @@ class CaptureRun final : public SegmentMaker {
     CacheEntry& entry = *segment_->entry();
     const InProgress& op = session_->operation().in_progress();
     if (request_.options.fullgraph) return {UserRequest, "fullgraph=True"};
+    if (is_error_ = graph_breaks_are_errors(); is_error_) return {UserRequest, kErrorOnGraphBreak};
     refuse_earlier_segments();
     const BreakReason refusal = session_->refusal();
     entry.raised |= session_->segment().was_unseen();
@@ -749,6 +748,7 @@ class CaptureRun final : public SegmentMaker {
   static constexpr const char* kEndedMeanwhile = "a graph break in a function that describes the parts of an object";
   int closed_frame_ = -1, frame_count_ = 0;  // the frame that kept the segment from ending
   bool stopped_ = false;                     // CPython runs the rest
+  bool is_error_ = false;                    // the last graph break
   CaptureTime time_;
   std::optional<PendingError> misuse_;
   std::exception_ptr raised_;

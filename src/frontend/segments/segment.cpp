@@ -16,6 +16,7 @@
 #include "frontend/cpython/py_objects.h"
 #include "frontend/cpython/stats.h"
 #include "frontend/feedback/feedback.h"
+#include "frontend/guards/size_marks.h"
 #include "frontend/trace_rules/polyfills.h"
 #include "frontend/values/exceptions.h"
 #include "frontend/values/number_classes.h"
@@ -23,40 +24,11 @@
 #include "frontend/values/symbolic_strings.h"
 #include "frontend/values/symbols.h"
 #include "frontend/values/wrapper_tensors.h"
+#include "ops/op_def.h"
 #include "sym/explain.h"
 
 namespace cresset::frontend {
 namespace {
-
-// cresset.mark_dynamic and related functions store {dim: (kind, min, max, typical)} on the tensor.
-std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
-  std::vector<bridge::DimMark> marks;
-  PyRef table = PyRef::steal(PyObject_GetAttrString(tensor, "_cresset_marks"));
-  if (!table || !PyDict_Check(table.get())) {
-    PyErr_Clear();
-    return marks;
-  }
-  marks.resize(static_cast<size_t>(rank));
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(table.get(), &position, &key, &value)) {
-    const long dim = PyLong_AsLong(key);
-    if (dim < 0 || dim >= rank || !PyTuple_Check(value)) continue;
-    const std::string kind = PyUnicode_AsUTF8(PyTuple_GET_ITEM(value, 0));
-    bridge::DimMark& mark = marks[static_cast<size_t>(dim)];
-    if (kind == "static") mark.policy = sym::Policy::Static;
-    mark.unbacked = kind == "unbacked";
-    if (kind == "maybe") mark.policy = sym::Policy::Suggested;
-    if (kind == "dynamic") mark.policy = sym::Policy::MarkedDynamic;
-    const auto number = [&](Py_ssize_t i, auto& into) {
-      if (PyTuple_GET_ITEM(value, i) != Py_None) into = PyLong_AsLongLong(PyTuple_GET_ITEM(value, i));
-    };
-    number(1, mark.range.lo);
-    number(2, mark.range.hi);
-    number(3, mark.typical);
-  }
-  return marks;
-}
 
 // Paths of the spec's tensors and ints, in order.
 struct LeafNames {
@@ -73,11 +45,12 @@ struct LeafNames {
   }
 };
 
-std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank, const std::string& name,
+// The marks of the tensor, and those of the profile: sizes that never varied are static.
+std::vector<bridge::DimMark> marks_of(PyObject* python, const at::Tensor& tensor, const std::string& name,
                                       const ShapeProfile* profile) {
-  std::vector<bridge::DimMark> marks = marks_of(tensor, rank);
+  std::vector<bridge::DimMark> marks = dim_marks(python, tensor, name);
   if (profile != nullptr) {
-    marks.resize(static_cast<size_t>(rank));
+    marks.resize(static_cast<size_t>(tensor.dim()));
     profile->mark_static(name, marks);
   }
   return marks;
@@ -178,7 +151,10 @@ void GraphSegment::enter(PyObject* args, PyObject* kwargs) {
       continue;
     }
     const PyRef python = checked(THPVariable_Wrap(leaves_.tensors[i]));
-    const auto marks = marks_of(python.get(), leaves_.tensors[i].dim(), names.tensors[i], profile_);
+    const auto marks = marks_of(python.get(), leaves_.tensors[i], names.tensors[i], profile_);
+    if (may_have_marks())
+      if (const MarkedDims marked = marked_dims(python.get()); marked.any())
+        entry_->marks.emplace_back(static_cast<uint32_t>(i), marked);
     note_fixed(leaves_.tensors[i], names.tensors[i], marks);
     capture_->add_input_proxy(leaves_.tensors[i], names.tensors[i], marks);
   }
@@ -421,6 +397,16 @@ void GraphSegment::run_once(bridge::Captured captured) {
   bridge::Capture::settle(builder_->tensors, capture_->interpret(captured));
 }
 
+// Views stay index arithmetic. A node of another namespace than ATen's has no operator there.
+static void run_through_aten(graph::Graph& graph) {
+  for (uint32_t i = 0; i < graph.node_count(); ++i) {
+    graph::Node& node = graph.node(graph::NodeId{i});
+    const ops::OpDef* const def = ops::find(node.op);
+    const bool is_view = def != nullptr && def->op_class == ops::OpClass::View;
+    node.through_aten |= !is_view && graph::op_name(node.op).starts_with("aten::");
+  }
+}
+
 // The first run checks the same guards as later runs.
 std::vector<at::Tensor> GraphSegment::run_compiled(bridge::Captured captured) {
   if (std::any_of(captured.outputs.begin(), captured.outputs.end(), [](const auto& spec) { return spec.hidden_alias; }))
@@ -431,6 +417,7 @@ std::vector<at::Tensor> GraphSegment::run_compiled(bridge::Captured captured) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);
   check_marks(*env, fixed_);
+  if (options_.through_aten) run_through_aten(*captured.graph);
   if (options_.guard_filter) entry_->guards.filter(options_.guard_filter.get());
   totals.operators_captured += captured.operators;
   totals.shape_rule_entries += captured.shape_rule_entries;

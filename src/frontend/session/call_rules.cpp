@@ -138,6 +138,22 @@ static CressetAction call_unseen(PyObject* function, const CressetCall& call, Py
   return *result != nullptr ? CRESSET_RESULT : CRESSET_FAIL;
 }
 
+// The object with plain numbers for symbolic ones, also inside of tuples. Guards hold later calls to these numbers.
+static PyRef specialized(PyObject* object) {
+  if (is_symint(object)) return checked(PyNumber_Index(object));
+  if (is_symfloat(object)) return checked(PyNumber_Float(object));
+  if (is_symbool(object)) {
+    const int truth = PyObject_IsTrue(object);
+    if (truth < 0) throw PythonError{};
+    return PyRef::borrow(truth == 1 ? Py_True : Py_False);
+  }
+  if (!PyTuple_CheckExact(object)) return PyRef::borrow(object);
+  const PyRef items = checked(PySequence_List(object));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+    PyList_SetItem(items.get(), i, specialized(PyList_GET_ITEM(items.get(), i)).release());
+  return checked(PyList_AsTuple(items.get()));
+}
+
 // A rule notes what the call reads, or gives the action. The first action counts.
 struct Session::CallRules {
   using Action = std::optional<CressetAction>;
@@ -223,6 +239,38 @@ struct Session::CallRules {
     return session.before_c_call(activation, natively, result);
   }
 
+  // torch calls this the tracing of a forbidden callable.
+  Action forbidden_function() const {
+    if (!call.evaluated || !is_forbidden(call.callable)) return {};
+    PyErr_Format(PyExc_AssertionError, "cresset: compiled code must not call %R, which torch forbids there",
+                 call.callable);
+    return CRESSET_FAIL;
+  }
+
+  // The function runs now, outside of the capture, and never when the captured program runs. A tensor among the
+  // arguments may have no data yet: such a call is a graph break (call_mode).
+  Action assumed_constant() const {
+    if (!call.evaluated || !is_assumed_constant(call.callable)) return {};
+    const Py_ssize_t count = cresset_count_arguments(&call);
+    const NotEvaluated own_business;
+    std::vector<PyRef> plain;
+    std::vector<PyObject*> args;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      if (is_tensor(call.args[i])) return {};
+      plain.push_back(specialized(call.args[i]));
+      args.push_back(plain.back().get());
+    }
+    PyRef value;
+    {
+      const bridge::Capture::StepAside outside;
+      value =
+          PyRef::steal(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames));
+    }
+    if (!value) return CRESSET_FAIL;
+    session.reads().learn(value.get());
+    return *result = value.release(), CRESSET_RESULT;
+  }
+
   Action python_function() const {
     return call.evaluated ? Action(session.before_function(activation, call)) : std::nullopt;
   }
@@ -266,12 +314,13 @@ struct Session::CallRules {
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   // The order is a part of the semantics: each rule relies on the rules before it.
   static constexpr CallRules::Action (CallRules::* kRules[])() const = {
-      &CallRules::plain_question,    &CallRules::notes,
-      &CallRules::opaque_call,       &CallRules::ordinary_call,
-      &CallRules::answered_question, &CallRules::replacement,
-      &CallRules::cached_function,   &CallRules::external_generator,
-      &CallRules::python_function,   &CallRules::numbers_and_strings,
-      &CallRules::frames_of_program, &CallRules::setting_or_warning,
+      &CallRules::plain_question,     &CallRules::notes,
+      &CallRules::opaque_call,        &CallRules::ordinary_call,
+      &CallRules::answered_question,  &CallRules::replacement,
+      &CallRules::cached_function,    &CallRules::external_generator,
+      &CallRules::forbidden_function, &CallRules::assumed_constant,
+      &CallRules::python_function,    &CallRules::numbers_and_strings,
+      &CallRules::frames_of_program,  &CallRules::setting_or_warning,
       &CallRules::c_function,
   };
   const CallRules rules{*this, activation, call, result};

@@ -87,11 +87,15 @@ const Mark* own_mark(PyObject* function) {
   return mark.code.get() == PyFunction_GET_CODE(function) ? &mark : nullptr;
 }
 
-// torch's own mark, in the function's __dict__.
-bool is_disabled_by_torch(PyObject* function) {
-  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
+// A mark of torch's, in the function's __dict__.
+bool is_marked_by_torch(PyObject* function, PyObject* name) {
   PyObject* const attributes = PyFunction_Check(function) ? ((PyFunctionObject*)function)->func_dict : nullptr;
   return attributes != nullptr && PyDict_GetItemWithError(attributes, name) == Py_True;
+}
+
+bool is_disabled_by_torch(PyObject* function) {
+  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
+  return is_marked_by_torch(function, name);
 }
 
 // torch disables these optimizer methods when its own compiler is first used; cresset ignores this mark.
@@ -107,8 +111,8 @@ CallMode call_mode(PyObject* callable) {
   if (PyFunction_Check(function)) meet(function);
   if (const Mark* const mark = own_mark(function))
     return mark->why.get() == Py_None ? CallMode::Native : CallMode::Disabled;
-  const bool marked = is_disabled_by_torch(function) && !is_method_of_optimizers(function);
-  return marked ? CallMode::Disabled : CallMode::Evaluated;
+  const bool marked = is_assumed_constant(function) || is_disabled_by_torch(function);
+  return marked && !is_method_of_optimizers(function) ? CallMode::Disabled : CallMode::Evaluated;
 }
 
 BreakReason why_disabled(PyObject* callable) {
@@ -116,7 +120,20 @@ BreakReason why_disabled(PyObject* callable) {
   const char* const utf8 =
       mark != nullptr && PyUnicode_Check(mark->why.get()) ? PyUnicode_AsUTF8(mark->why.get()) : nullptr;
   if (utf8 != nullptr) return {mark->kind, utf8};
+  if (is_assumed_constant(callable))
+    return {BreakKind::DataDependentValue,
+            "a call of " + describe_callable(callable) + " on tensors, whose result is assumed to be constant"};
   return {BreakKind::UserRequest, "a call of " + describe_callable(callable) + ", which is kept from being compiled"};
+}
+
+bool is_assumed_constant(PyObject* callable) {
+  static PyObject* const name = PyUnicode_InternFromString("_dynamo_marked_constant");
+  return is_marked_by_torch(function_of(callable), name);
+}
+
+bool is_forbidden(PyObject* callable) {
+  static PyObject* const name = PyUnicode_InternFromString("_dynamo_forbidden");
+  return is_marked_by_torch(function_of(callable), name);
 }
 
 bool is_allowed(PyObject* callable) { return allowed().count(callable) != 0; }

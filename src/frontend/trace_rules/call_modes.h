@@ -20,6 +20,11 @@ CallMode call_mode(PyObject* callable);
 // The user's reason for disabling the function.
 BreakReason why_disabled(PyObject* callable);
 
+// torch's marks on functions of the program. torch.compiler.assume_constant_result: the result is a constant of the
+// program. `_dynamo_forbidden`: the function must not be called in compiled code (torch.compiler.set_stance, ...).
+bool is_assumed_constant(PyObject* callable);
+bool is_forbidden(PyObject* callable);
+
 // Whether the user declared the C function pure: it reads only its arguments and has no side effect.
 bool is_allowed(PyObject* callable);
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import cresset
-from cresset._api.compile import _OPTIONS
+from cresset._api.settings import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs/guide/api.md").read_text()
@@ -18,7 +18,7 @@ def test_every_public_name_is_in_the_guide(name):
     assert re.search(rf"`{name}[`(]", GUIDE), f"docs/guide/api.md does not name cresset.{name}"
 
 
-@pytest.mark.parametrize("option", [*_OPTIONS, "guard_filter_fn", "cache_entry_limit"])
+@pytest.mark.parametrize("option", [*OPTIONS, "guard_filter_fn", "cache_entry_limit"])
 def test_every_option_is_in_the_guide(option):
     assert f"`{option}`" in GUIDE
 

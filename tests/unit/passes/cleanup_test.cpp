@@ -1,4 +1,5 @@
 // Dead code, common subexpressions, no-ops, folding and decomposition: where they fire and where they must not.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,6 +33,19 @@ return %3
 )crs");
   EXPECT_THAT(text, Not(HasSubstr("aten::relu")));
   EXPECT_THAT(text, HasSubstr("aten::bernoulli"));
+}
+
+TEST(DeadCode, ADerivativeOfRandomNumbersDrawsNone) {
+  const std::string text = after(dead_code, R"crs(%1: f32[s0, 8][8, 1] = aten::_standard_gamma_grad(%0, %0)
+%2: f32[s0, 8][8, 1] = aten::rrelu_with_noise_backward(%0, %0, %0, 0.1, 0.3, true, false)
+%3: f32[s0, 8][8, 1] = aten::native_dropout_backward(%0, %0, 2)
+%4: f32[s0, 8][8, 1] = library::shows(%0)
+%5: f32[s0, 8][8, 1] = aten::neg(%0)
+return %5
+)crs");
+  EXPECT_THAT(text, Not(HasSubstr("gamma_grad")));
+  EXPECT_THAT(text, Not(HasSubstr("backward")));
+  EXPECT_THAT(text, HasSubstr("library::shows"));
 }
 
 TEST(DeadCode, LeavesTheFirstResultAloneWhereTheOthersAreNotUsed) {
@@ -71,6 +85,21 @@ return %3
 )crs",
         &changed);
   EXPECT_FALSE(changed);
+}
+
+std::string attention(std::string_view dropout) {
+  constexpr std::string_view kCall =
+      "f32[1, 2, 3, 4][24, 12, 4, 1], %{}: f32[1, 2, 3][6, 1, 2] = "
+      "aten::_scaled_dot_product_flash_attention_for_cpu(%1, %1, %1, {}, false, none, none)\n";
+  return "%1: f32[1, 2, 3, 4][24, 12, 4, 1] = aten::full([1, 2, 3, 4], 1.0, none, none, none, none)\n" +
+         fmt::format(fmt::runtime("%2: " + std::string(kCall)), 3, dropout) +
+         fmt::format(fmt::runtime("%4: " + std::string(kCall)), 5, dropout) +
+         "%6: f32[1, 2, 3, 4][24, 12, 4, 1] = aten::mul.Tensor(%2, %4)\nreturn %6\n";
+}
+
+TEST(CommonSubexpressions, AttentionDrawsNumbersForDropoutAlone) {
+  EXPECT_THAT(after(common_subexpressions, attention("0.0")), HasSubstr("aten::mul.Tensor(%2*, %2*)"));
+  EXPECT_THAT(after(common_subexpressions, attention("0.5")), HasSubstr("aten::mul.Tensor(%2*, %4*)"));
 }
 
 TEST(RemoveNoOps, MultiplicationByOneAndIdentityViewsGo) {

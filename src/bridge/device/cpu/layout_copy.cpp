@@ -88,6 +88,7 @@ at::MemoryFormat channels_last_of(const at::Tensor& image) {
 }
 
 bool convert_layout(const at::Tensor& from, const at::Tensor& to) {
+  if (!from.is_cpu() || !to.is_cpu()) return false;
   if ((from.dim() != 4 && from.dim() != 5) || from.sizes() != to.sizes() || from.dtype() != to.dtype()) return false;
   if (from.is_conj() != to.is_conj() || from.is_neg() != to.is_neg()) return false;
   const at::MemoryFormat last = channels_last_of(from);

@@ -1,9 +1,8 @@
-#include "bridge/device/cuda/cuda_setup.h"
+#include "bridge/aten/cuda_setup.h"
 
 #include <ATen/Context.h>
 #include <dlfcn.h>
-
-#include <filesystem>
+#include <glob.h>
 
 #include "runtime/cuda/cuda_device.h"
 
@@ -16,12 +15,13 @@ using codegen::nvptx::NvptxBackend;
 std::vector<std::string> library_folders() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &info) == 0 || info.dli_fname == nullptr) return {};
-  const std::filesystem::path torch = std::filesystem::path(info.dli_fname).parent_path();
-  std::vector<std::string> out{torch.string()};
-  const std::filesystem::path packages = torch.parent_path().parent_path() / "nvidia";
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(packages, ignored))
-    if (const auto lib = entry.path() / "lib"; std::filesystem::is_directory(lib, ignored)) out.push_back(lib.string());
+  const std::string file = info.dli_fname;
+  const std::string torch = file.substr(0, file.rfind('/'));
+  std::vector<std::string> out{torch};
+  glob_t found{};
+  if (glob((torch + "/../../nvidia/*/lib").c_str(), GLOB_ONLYDIR, nullptr, &found) == 0)
+    out.insert(out.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
   return out;
 }
 

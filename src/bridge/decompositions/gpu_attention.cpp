@@ -1,0 +1,227 @@
+#include "bridge/decompositions/gpu_attention.h"
+
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace cresset::bridge {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using Optional = std::optional<at::Tensor>;
+using Scale = std::optional<double>;
+
+enum class Kernel : int64_t { Flash, Efficient };
+
+Optional optional_of(const at::Tensor& tensor) { return tensor.defined() ? Optional(tensor) : std::nullopt; }
+bool is_given(const Optional& tensor) { return tensor && tensor->defined(); }
+
+// ---- operators
+
+at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Optional& mask,
+                     bool causal, Scale scale, bool grouped) {
+  const at::NoGradGuard plain;
+  return at::scaled_dot_product_attention(query, key, value, mask, 0.0, causal, scale, grouped);
+}
+
+// The kernels draw no numbers without dropout, and their derivatives look at none.
+at::Tensor no_number(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarType dtype) {
+  return at::empty(sizes, like.options().dtype(dtype));
+}
+
+std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                           const Optional& bias, bool causal, Scale scale, int64_t kernel) {
+  const at::NoGradGuard plain;
+  if (static_cast<Kernel>(kernel) == Kernel::Flash) {
+    auto made = at::_scaled_dot_product_flash_attention(query, key, value, 0.0, causal, false, scale);
+    return {std::get<0>(made), std::get<1>(made)};
+  }
+  auto made = at::_scaled_dot_product_efficient_attention(query, key, value, bias, true, 0.0, causal, scale);
+  return {std::get<0>(made), std::get<1>(made)};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& gradient, const at::Tensor& query,
+                                                        const at::Tensor& key, const at::Tensor& value,
+                                                        const Optional& bias, const at::Tensor& out,
+                                                        const at::Tensor& logsumexp, bool causal, Scale scale,
+                                                        int64_t kernel) {
+  const at::NoGradGuard plain;
+  if (static_cast<Kernel>(kernel) == Kernel::Flash)
+    return at::_scaled_dot_product_flash_attention_backward(
+        gradient, query, key, value, out, logsumexp, {}, {}, query.size(2), key.size(2), 0.0, causal,
+        no_number(query, {2}, at::kUInt64), no_number(query, {}, at::kUInt64), scale);
+  const at::Tensor number = no_number(query, {}, at::kLong);
+  auto made = at::_scaled_dot_product_efficient_attention_backward(
+      gradient, query, key, value, bias.value_or(at::Tensor()), out, logsumexp, number, number, 0.0,
+      {true, true, true, false}, causal, scale);
+  return {std::get<0>(made), std::get<1>(made), std::get<2>(made)};
+}
+
+template <class F>
+auto operator_named(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<F>();
+}
+
+// ---- by plain operators
+
+Optional added(const Optional& mask, const at::Tensor& query) {
+  if (!is_given(mask) || mask->scalar_type() != at::kBool) return mask;
+  const at::TensorOptions options = query.options();
+  return at::where(*mask, at::scalar_tensor(0.0, options),
+                   at::scalar_tensor(-std::numeric_limits<double>::infinity(), options));
+}
+
+at::Tensor by_products(const Attention& a) {
+  return std::get<0>(at::_scaled_dot_product_attention_math(a.query, a.key, a.value, added(a.mask, a.query), a.dropout,
+                                                            a.causal, std::nullopt, a.scale, a.grouped));
+}
+
+// ---- with gradients
+
+// A gradient that is differentiated again comes from plain operators.
+variable_list differentiable_gradients(const variable_list& saved, const at::Tensor& gradient, bool causal,
+                                       Scale scale) {
+  const at::Tensor out = by_products({saved[0], saved[1], saved[2], optional_of(saved[3]), 0.0, causal, scale, false});
+  variable_list wanted, made(3);
+  for (size_t i = 0; i < 3; ++i)
+    if (saved[i].requires_grad()) wanted.push_back(saved[i]);
+  const variable_list found = torch::autograd::grad({out}, wanted, {gradient}, true, true, true);
+  for (size_t i = 0, k = 0; i < 3; ++i)
+    if (saved[i].requires_grad()) made[i] = found[k++];
+  return made;
+}
+
+struct Recorded : torch::autograd::Function<Recorded> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& query, const at::Tensor& key,
+                            const at::Tensor& value, const Optional& bias, bool causal, Scale scale, int64_t kernel) {
+    static const auto op = operator_named<decltype(bridge::forward)>("cresset::attention_forward");
+    auto [out, logsumexp] = op.call(query, key, value, bias, causal, scale, kernel);
+    context->saved_data["causal"] = causal;
+    context->saved_data["scale"] = scale;
+    context->saved_data["kernel"] = kernel;
+    context->save_for_backward({query, key, value, bias.value_or(at::Tensor()), out, logsumexp});
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const bool causal = context->saved_data["causal"].toBool();
+    const Scale scale = context->saved_data["scale"].toOptional<double>();
+    const int64_t kernel = context->saved_data["kernel"].toInt();
+    const variable_list saved = context->get_saved_variables();
+    if (at::GradMode::is_enabled()) {
+      variable_list made = differentiable_gradients(saved, gradients[0], causal, scale);
+      made.resize(7);
+      return made;
+    }
+    static const auto op = operator_named<decltype(bridge::backward)>("cresset::attention_backward");
+    auto [query, key, value] = op.call(gradients[0], saved[0], saved[1], saved[2], optional_of(saved[3]), saved[4],
+                                       saved[5], causal, scale, kernel);
+    return {query, key, value, {}, {}, {}, {}};
+  }
+};
+
+// ---- the choice
+
+bool equal(const c10::SymInt& a, const c10::SymInt& b) { return a.sym_eq(b).guard_bool(__FILE__, __LINE__); }
+bool divides(int64_t divisor, const c10::SymInt& size) { return equal(size % divisor, 0); }
+bool holds(const c10::SymBool& condition) { return condition.guard_bool(__FILE__, __LINE__); }
+
+bool has_kernel(const char* name) {
+  const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+  return op && op->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+}
+
+bool are_alike(const Attention& a) {  // four dimensions, one batch, one number of heads
+  for (const at::Tensor* t : {&a.query, &a.key, &a.value})
+    if (t->dim() != 4 || t->scalar_type() != a.query.scalar_type()) return false;
+  const bool same = equal(a.query.sym_size(0), a.key.sym_size(0)) && equal(a.query.sym_size(0), a.value.sym_size(0));
+  return same && (a.grouped || equal(a.query.sym_size(1), a.key.sym_size(1))) &&
+         equal(a.key.sym_size(1), a.value.sym_size(1)) && equal(a.key.sym_size(2), a.value.sym_size(2));
+}
+
+std::optional<Kernel> kernel_for(const Attention& a) {
+  static const bool flash = has_kernel("aten::_scaled_dot_product_flash_attention"),
+                    efficient = has_kernel("aten::_scaled_dot_product_efficient_attention");
+  const at::Context& context = at::globalContext();
+  if (a.dropout != 0 || a.grouped || context.deterministicAlgorithms() || !are_alike(a)) return std::nullopt;
+  const at::ScalarType dtype = a.query.scalar_type();
+  const bool narrow = dtype == at::kHalf || dtype == at::kBFloat16;
+  const c10::SymInt features = a.query.sym_size(3), of_values = a.value.sym_size(3);
+  if ((!narrow && dtype != at::kFloat) || !divides(narrow ? 8 : 4, features) || !divides(narrow ? 8 : 4, of_values))
+    return std::nullopt;
+  constexpr int64_t kMostFeatures = 256;
+  if (flash && context.userEnabledFlashSDP() && narrow && !is_given(a.mask) && equal(features, of_values) &&
+      holds(features.sym_le(kMostFeatures)))
+    return Kernel::Flash;
+  const bool mask_is_plain = !is_given(a.mask) || (!a.mask->requires_grad() && a.mask->dim() <= 4);
+  if (efficient && context.userEnabledMemEfficientSDP() && mask_is_plain) return Kernel::Efficient;
+  return std::nullopt;
+}
+
+// The mask of all batches and heads, in rows that begin at multiples of 16 elements.
+Optional aligned_mask(const Attention& a) {
+  if (!is_given(a.mask)) return std::nullopt;
+  constexpr int64_t kMultiple = 16;
+  const at::Tensor mask = added(a.mask, a.query)->to(a.query.scalar_type());
+  const c10::SymInt length = a.key.sym_size(2);
+  const at::Tensor whole = mask.expand_symint({a.query.sym_size(0), a.query.sym_size(1), a.query.sym_size(2), length});
+  const c10::SymInt missing = (c10::SymInt(kMultiple) - length % kMultiple) % kMultiple;
+  const std::vector<c10::SymInt> padding{0, missing};
+  return at::constant_pad_nd_symint(whole, padding).narrow_symint(-1, 0, length);
+}
+
+at::Tensor dense_rows(const at::Tensor& t) { return equal(t.sym_stride(-1), 1) ? t : t.contiguous(); }
+
+bool wants_gradient(const Attention& a) {
+  if (!at::GradMode::is_enabled()) return false;
+  return a.query.requires_grad() || a.key.requires_grad() || a.value.requires_grad() ||
+         (is_given(a.mask) && a.mask->requires_grad());
+}
+
+}  // namespace
+
+std::optional<at::Tensor> gpu_attention(const Attention& a) {
+  const bool contradictory = is_given(a.mask) && a.causal;
+  if (contradictory || a.query.dim() < 2 || a.key.dim() < 2 || a.value.dim() < 2 ||
+      a.query.scalar_type() != a.key.scalar_type() || a.query.scalar_type() != a.value.scalar_type())
+    return std::nullopt;
+  if (!wants_gradient(a) && a.dropout == 0 && are_alike(a)) {
+    static const auto op = operator_named<decltype(attention)>("cresset::attention");
+    return op.call(a.query, a.key, a.value, a.mask, a.causal, a.scale, a.grouped);
+  }
+  const std::optional<Kernel> kernel = kernel_for(a);
+  if (!kernel) return by_products(a);
+  return Recorded::apply(dense_rows(a.query), dense_rows(a.key), dense_rows(a.value), aligned_mask(a), a.causal,
+                         a.scale, static_cast<int64_t>(*kernel));
+}
+
+void register_gpu_attention() {
+  if (c10::Dispatcher::singleton().findSchema({"cresset::attention", ""})) return;
+  static auto* const library =
+      new torch::Library(torch::Library::FRAGMENT, "cresset", std::nullopt, __FILE__, __LINE__);
+  const auto add = [](const char* name, const char* schema, auto function) {
+    library->def(torch::schema(schema));
+    library->impl(name, torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, function));
+  };
+  add("attention",
+      "cresset::attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool causal, float? scale, bool "
+      "grouped) -> Tensor",
+      TORCH_FN(attention));
+  add("attention_forward",
+      "cresset::attention_forward(Tensor query, Tensor key, Tensor value, Tensor? bias, bool causal, float? scale, int "
+      "kernel) -> (Tensor, Tensor)",
+      TORCH_FN(forward));
+  add("attention_backward",
+      "cresset::attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor out, "
+      "Tensor logsumexp, bool causal, float? scale, int kernel) -> (Tensor, Tensor, Tensor)",
+      TORCH_FN(backward));
+}
+
+}  // namespace cresset::bridge

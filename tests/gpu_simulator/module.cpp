@@ -1,0 +1,75 @@
+// The Python module cresset_gpu_simulator: gives this process simulated CUDA devices. tests/python/gpu/simulator.py is
+// its only user.
+#include <torch/csrc/utils/pybind.h>
+
+#include "codegen/nvptx/nvptx_backend.h"
+#include "cuda_devices.h"
+#include "cuda_memory.h"
+#include "simulated_gpu.h"
+#include "torch_cuda.h"
+
+namespace cresset::gpu_simulator {
+namespace {
+
+namespace py = pybind11;
+using codegen::nvptx::NvptxOptions;
+
+const std::shared_ptr<SimulatedGpu>& gpu() {
+  static const auto* const gpu = new std::shared_ptr<SimulatedGpu>(std::make_shared<SimulatedGpu>());
+  return *gpu;
+}
+
+// For cresset._C.use_gpu.
+py::capsule gpu_options() {
+  auto* const options = new NvptxOptions{.device = gpu(),
+                                         .assembler = make_simulator_assembler(),
+                                         .chip = gpu()->properties().chip,
+                                         .from_disk_cache = false};
+  return {options, [](void* made) { delete static_cast<NvptxOptions*>(made); }};
+}
+
+py::dict gpu_counters() {
+  const GpuCounters& c = gpu()->counters();
+  py::dict out;
+  const std::pair<const char*, const std::atomic<int64_t>*> rows[] = {{"loads", &c.loads},
+                                                                      {"launches", &c.launches},
+                                                                      {"allocations", &c.allocations},
+                                                                      {"allocated_bytes", &c.allocated_bytes},
+                                                                      {"live_allocations", &c.live_allocations},
+                                                                      {"copies", &c.copies},
+                                                                      {"copied_bytes", &c.copied_bytes},
+                                                                      {"fills", &c.fills},
+                                                                      {"filled_bytes", &c.filled_bytes},
+                                                                      {"synchronizations", &c.synchronizations}};
+  for (const auto& [name, counter] : rows) out[name] = counter->load();
+  return out;
+}
+
+py::dict memory(c10::DeviceIndex device) {
+  const MemoryCounters c = memory_counters(device);
+  py::dict out;
+  out["allocations"] = c.allocations;
+  out["allocated_bytes"] = c.allocated_bytes;
+  out["live_bytes"] = c.live_bytes;
+  out["peak_bytes"] = c.peak_bytes;
+  out["limit"] = c.limit;
+  return out;
+}
+
+PYBIND11_MODULE(cresset_gpu_simulator, m) {
+  register_devices();
+  m.attr("devices") = static_cast<int>(kDevices);
+  define_torch_functions(m);
+  m.def("gpu_options", &gpu_options);
+  m.def("gpu_counters", &gpu_counters);
+  m.def("fail_launch", [](int64_t n) { gpu()->fail_launch(n); });
+  m.def("fail_allocation", [](int64_t n) { gpu()->fail_allocation(n); });
+  m.def("memory", &memory);
+  m.def("reset_peak", &reset_peak);
+  m.def("set_memory_limit", &set_memory_limit);
+  m.def("set_garbage", &set_garbage);
+  m.def("default_generator", [](c10::DeviceIndex device) { return default_generator(device); });
+}
+
+}  // namespace
+}  // namespace cresset::gpu_simulator
