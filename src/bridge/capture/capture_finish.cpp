@@ -57,8 +57,12 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   if (!spec.is_view && storage.home == OutputSpec::Kind::GraphOutput)
     spec.is_view = results.bases.try_emplace(index, &trace).first->second != &trace;
   const auto* of_autograd = torch::autograd::impl::get_view_autograd_meta(output);
-  spec.detached =
-      of_autograd == nullptr || !of_autograd->has_bw_view() || !of_autograd->get_backward_view().base_.requires_grad();
+  // A leaf may be a view of a tensor without gradients, which is then the base of its own views, too.
+  const bool of_history =
+      view ? output.requires_grad()
+           : of_autograd != nullptr && of_autograd->has_bw_view() &&
+                 (of_autograd->get_backward_view().base_.requires_grad() || gradient_node(output) != nullptr);
+  spec.detached = !of_history;
   spec.hidden_alias = storage.hidden_alias;
   spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
   spec.one_of_several = is_one_of_several(output);

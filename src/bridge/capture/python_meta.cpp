@@ -75,8 +75,11 @@ DType common_dtype(Capture& capture, const std::vector<graph::Arg>& args, const 
   return is_integral(promoted) && !is_integral(made) ? made : promoted;
 }
 
-bool has_memory(Capture& capture, const std::vector<graph::Arg>& args, size_t i) {
-  return capture.graph().type(std::get<graph::ValueId>(args[i])).device.kind != graph::DeviceKind::Meta;
+bool is_value(const graph::Arg& arg) { return std::holds_alternative<graph::ValueId>(arg); }
+bool is_none(const graph::Arg& arg) { return std::holds_alternative<graph::None>(arg); }
+
+bool has_memory(Capture& capture, const graph::Arg& arg) {
+  return !is_value(arg) || capture.graph().type(std::get<graph::ValueId>(arg)).device.kind != graph::DeviceKind::Meta;
 }
 
 }  // namespace
@@ -98,10 +101,12 @@ std::optional<graph::TensorType> pointwise_type(Capture& capture, const c10::Ope
   std::vector<size_t> operands;
   for (size_t i = 0; i < args.size(); ++i) {
     if (std::holds_alternative<std::vector<graph::OptionalValue>>(args[i])) return std::nullopt;
-    if (std::holds_alternative<graph::ValueId>(args[i])) operands.push_back(i);
+    // A number in the place of a tensor is a tensor without dimensions, which decides strides, too.
+    const bool is_number = arg_type(handle.schema().arguments()[i]) == ArgType::Tensor && !is_none(args[i]);
+    if (is_value(args[i]) || is_number) operands.push_back(i);
   }
-  if (operands.empty() ||
-      !std::all_of(operands.begin(), operands.end(), [&](size_t i) { return has_memory(capture, args, i); }))
+  if (std::none_of(operands.begin(), operands.end(), [&](size_t i) { return is_value(args[i]); }) ||
+      !std::all_of(operands.begin(), operands.end(), [&](size_t i) { return has_memory(capture, args[i]); }))
     return std::nullopt;
   const std::optional<DType> made = dtype_made(capture, handle, args);
   if (!made) return std::nullopt;

@@ -1,5 +1,6 @@
 #include "bridge/capture/trace_tensor.h"
 
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -195,6 +196,10 @@ bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
 }
 
 c10::intrusive_ptr<TraceTensor> TraceTensor::copy() const {
+  // In inference mode, x.data of an ordinary tensor is ordinary.
+  std::optional<c10::InferenceMode> as_this;
+  const bool inference = !key_set().has_any(c10::inplace_or_view_ks);
+  if (c10::InferenceMode::is_enabled() != inference) as_this.emplace(inference);
   auto out =
       c10::make_intrusive<TraceTensor>(capture_, storage_id_, chain_, value, version, type_, offset_, *device_opt_);
   out->mark(is_conj(), is_neg());
@@ -285,16 +290,24 @@ void TraceTensor::take_history(const at::Tensor& of) {
   if (is_inference()) return;  // it has neither a history nor a version counter
   const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(this));
   set_version_counter(of.unsafeGetTensorImpl()->version_counter());
-  std::unique_ptr<c10::AutogradMetaInterface> meta;
-  if (const auto* view = torch::autograd::impl::get_view_autograd_meta(of)) {
-    const torch::autograd::ViewInfo& known = view->get_backward_view();
-    auto again = known.has_view_fn() ? known.view_fn().clone_and_set() : nullptr;
-    meta = std::make_unique<torch::autograd::DifferentiableViewMeta>(
-        this, torch::autograd::ViewInfo(known.base_, std::move(again), known.rev_view_fn_), std::nullopt,
-        /*shared_view_info=*/true, view->get_creation_meta());
+  const auto* view = torch::autograd::impl::get_view_autograd_meta(of);
+  if (view == nullptr) {
+    set_autograd_meta(nullptr);
+    if (!is_unrecorded_view(of))
+      torch::autograd::impl::set_gradient_edge(self, torch::autograd::impl::gradient_edge(of));
+    return;
   }
+  const torch::autograd::ViewInfo& known = view->get_backward_view();
+  auto again = known.has_view_fn() ? known.view_fn().clone_and_set() : nullptr;
+  auto meta = std::make_unique<torch::autograd::DifferentiableViewMeta>(
+      this, torch::autograd::ViewInfo(known.base_, std::move(again), known.rev_view_fn_), std::nullopt,
+      /*shared_view_info=*/true, view->get_creation_meta());
+  // A question for the edge of a view would make its history anew, and raises where autograd forbids a write to its
+  // base. The user may ask it.
+  meta->grad_fn_ = view->grad_fn_;
+  meta->output_nr_ = view->output_nr_;
+  meta->set_attr_version(view->get_attr_version());
   set_autograd_meta(std::move(meta));
-  if (!is_unrecorded_view(of)) torch::autograd::impl::set_gradient_edge(self, torch::autograd::impl::gradient_edge(of));
 }
 
 void TraceTensor::attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides) {

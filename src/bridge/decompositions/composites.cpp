@@ -1,7 +1,9 @@
 #include "bridge/decompositions/composites.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/InferSize.h>
 #include <ATen/OpMathType.h>
+#include <ATen/TensorUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
 #include <ATen/ops/_unsafe_view.h>
@@ -372,6 +374,38 @@ bool is_copy_where_seen(Capture& capture, const at::Tensor& self, const at::Tens
   return copies;
 }
 
+// Whether the tensor, a copy of the program, is a view in eager mode whose elements lie apart, for the hinted sizes.
+// These sizes are then guarded.
+bool lies_apart(Capture& capture, const at::Tensor& self) {
+  const TraceTensor* const trace = TraceTensor::from(self);
+  if (trace == nullptr || trace->chain() != nullptr) return false;
+  const auto choice = capture.storages().notes()->choices.find(trace->value);
+  if (choice == capture.storages().notes()->choices.end() || !choice->second.any_view) return false;
+  const graph::TensorType& source = capture.graph().type(choice->second.source);
+  const auto hints = [&](const std::vector<sym::ExprId>& exprs) {
+    std::vector<int64_t> out;
+    for (const sym::ExprId e : exprs) out.push_back(capture.env().hint_or(e, 2));
+    return out;
+  };
+  const std::vector<int64_t> had = hints(source.sizes), sizes = hints(trace->type().sizes);
+  const auto view = at::detail::computeStride(had, hints(source.strides), sizes);
+  if (!view) return false;
+  const Capture::StepAside aside;
+  if (at::Tensor(at::detail::empty_strided_meta(sizes, *view, at::kFloat)).is_contiguous()) return false;
+  sym::ExprPool& pool = capture.env().pool();
+  for (size_t d = 0; d < had.size(); ++d)
+    if (had[d] < 2)
+      capture.env().evaluate(pool.eq(source.sizes[d], pool.constant(had[d])), [] { return current_reason(); });
+  return true;
+}
+
+at::Tensor cloned(const at::Tensor& self) {
+  ViewOrCopy* const asked = std::exchange(ViewOrCopy::current(), nullptr);  // eager mode copies in any case
+  at::Tensor out = self.clone(at::MemoryFormat::Contiguous);
+  ViewOrCopy::current() = asked;
+  return out;
+}
+
 // Where a size is inferred beside one of 0, ATen's code for symbolic sizes divides by it; that for numbers says what is
 // wrong.
 void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
@@ -384,8 +418,11 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
     Capture* const capture = Capture::current();
     if (capture == nullptr || capture->closed()) return;
     const at::Tensor &self = args[0].toTensor(), made = stack->back().toTensor();
-    if (op.schema().name() == "aten::contiguous" && capture->storages().is_given_back(self, made, choice)) {
+    const bool asks_contiguous = op.schema().name() == "aten::contiguous";
+    if (asks_contiguous && capture->storages().is_given_back(self, made, choice)) {
       stack->back() = self;
+    } else if (asks_contiguous && made.is_same(self) && lies_apart(*capture, self)) {
+      stack->back() = cloned(self);
     } else if (!is_copy_where_seen(*capture, self, made, choice)) {  // with these guards it is a view
       stack->pop_back();
       stack->insert(stack->end(), args.begin(), args.end());

@@ -51,7 +51,7 @@ class FixedStrides {
  private:
   void add(const graph::Node& node) {
     const ops::OpDef* def = ops::find(node.op);
-    const bool asked = def != nullptr && def->shape != nullptr && !node.through_aten;
+    const bool asked = def != nullptr && def->shape != nullptr && (!node.through_aten || of_complex_numbers(node));
     for (const ValueId r : node.results) {
       const auto like = notes_.lies_as.find(r);
       const bool copied = notes_.choices.contains(r);
@@ -61,6 +61,14 @@ class FixedStrides {
                         : node.op == loose_views().as_dtype ? fixed_[std::get<ValueId>(node.args[0]).index]
                                                             : true;  // no rule says more than the formula
     }
+  }
+
+  // Their operators go through ATen for their numbers' sake; the rules of strides are those of real numbers.
+  bool of_complex_numbers(const graph::Node& node) const {
+    bool any = false;
+    graph::Graph::for_each_value(
+        node.args, [&](ValueId v) { any = any || category(graph_.type(v).dtype) == DTypeCategory::Complex; });
+    return any;
   }
 
   bool is_fixed(const graph::Node& node, const ops::OpDef& def, ValueId result) const {
@@ -76,10 +84,14 @@ class FixedStrides {
     });
     if (def.op_class == OpClass::View) return all_fixed && keeps_formula(node, type, all_rows && rows);
     if (!rows) return false;
-    if (type.rank() <= 1 || def.op_class == OpClass::Reduction || (all_fixed && all_rows)) return true;
+    if (type.rank() <= 1 && def.op_class == OpClass::Pointwise && !takes_format(def)) return true;
+    if (type.rank() == 0 || def.op_class == OpClass::Reduction || (all_fixed && all_rows)) return true;
     // Row-major although its arguments are not, and no image: its layout does not depend on theirs.
     return def.op_class != OpClass::Pointwise && !all_rows && rank <= 3;
   }
+
+  // Whether the result may lie as an argument does: a copy of x[:1, 0] keeps the stride, its sine does not.
+  static bool takes_format(const ops::OpDef& def) { return def.schema.find("MemoryFormat") != std::string_view::npos; }
 
   bool keeps_formula(const graph::Node& node, const TensorType& type, bool all_rows) const {
     if (loose_views().joins(node.op)) return all_rows;
@@ -325,6 +337,28 @@ std::vector<int64_t> in_suggested_format(c10::IntArrayRef had, c10::IntArrayRef 
   return made.strides().vec();
 }
 
+// Replaces complex arguments by real ones of the same layout: shape rules refuse complex numbers, whose strides follow
+// the same rules.
+class AsRealNumbers {
+ public:
+  AsRealNumbers(graph::Graph& graph, const std::vector<Arg>& args) : graph_(graph) {
+    graph::Graph::for_each_value(args, [&](const ValueId& v) {
+      DType& dtype = graph_.value(v).type.dtype;
+      if (category(dtype) != DTypeCategory::Complex) return;
+      replaced_.emplace_back(v, dtype);
+      dtype = dtype == DType::C128 ? DType::F64 : DType::F32;
+    });
+  }
+  ~AsRealNumbers() {
+    for (const auto& [v, dtype] : replaced_) graph_.value(v).type.dtype = dtype;
+  }
+  AsRealNumbers(const AsRealNumbers&) = delete;
+
+ private:
+  graph::Graph& graph_;
+  std::vector<std::pair<ValueId, DType>> replaced_;
+};
+
 // What reshape or contiguous gives: a view of its argument where that can be.
 std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10::IntArrayRef lay,
                             c10::IntArrayRef sizes, std::vector<int64_t> copied) {
@@ -361,11 +395,14 @@ std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& 
   const ops::OpDef* def = ops::find(step.op);
   if (def == nullptr || def->shape == nullptr) return std::nullopt;
   try {
+    const AsRealNumbers real(scratch, args);
     ops::ShapeContext context(scratch, graph::op_name(step.op));
     Result<ops::Types> types = def->shape(context, ops::OpArgs(scratch, args));
     if (!types.ok() || types->size() != formulas.size()) return std::nullopt;
-    for (size_t i = 0; i < formulas.size(); ++i)
+    for (size_t i = 0; i < formulas.size(); ++i) {
       if ((*types)[i].sizes != formulas[i].sizes) return std::nullopt;
+      (*types)[i].dtype = formulas[i].dtype;
+    }
     return std::move(*types);
   } catch (const std::exception&) {  // a rule which requires general sizes
     return std::nullopt;

@@ -1,0 +1,72 @@
+"""Views and copies where a size is 0 or 1, or an element stands for a tensor: strides, memory and gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import cresset
+
+# Calls with several arguments in turn: a single program serves them.
+STRIDES = {
+    "copy of one element": (lambda x: x[:1, 0].clone(), "float"),
+    "copy of a column": (lambda x: x[:, -1].clone(), "float"),
+    "alike": (lambda x: torch.empty_like(x[:, -1]).fill_(1), "float"),
+    "alike, copied into": (lambda x: torch.zeros_like(x[:, -1]).copy_(x[:, -1]), "float"),
+    "converted": (lambda x: x[:, -1].to(torch.float64), "float"),
+    "filled at indices": (lambda x: x[:, -1].index_fill(0, torch.tensor([0])[: len(x)], 2), "float"),
+    "number beside complex numbers": (lambda x: x.unfold(0, 1, 1) + 3 if len(x) else x, "complex"),
+    "factor of complex numbers": (lambda x: x.unfold(0, 1, 1) * 2.5 if len(x) else x, "complex"),
+    "sine of complex numbers": (lambda x: x[None].transpose(0, -1).sin(), "complex"),
+    "stack of complex numbers": (lambda x: torch.stack([x, x]).permute(2, 1, 0), "complex"),
+    "contiguous copy of a view": (lambda x: x[:, :1].flatten().contiguous(), "float"),
+    "contiguous copy of a complex view": (lambda x: x[-1:, ::2].flatten().contiguous(), "complex"),
+}
+SIZES = [(3, 4), (1, 4), (4, 1), (1, 1), (2, 5), (0, 4)]
+
+
+def seen(f, x):
+    y = f(x)
+    shares = y.numel() > 0 and y.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+    return tuple(y.shape), y.stride(), shares, y.tolist()
+
+
+@pytest.mark.parametrize("name", STRIDES)
+@torch.no_grad()
+def test_strides(name):
+    f, kind = STRIDES[name]
+    dtype = {"float": torch.float32, "complex": torch.complex64}[kind]
+    for first in range(len(SIZES)):
+        cresset.reset()
+        compiled = cresset.compile(f)
+        for sizes in SIZES[first:] + SIZES[:first]:
+            if 0 in sizes and ("[-1:" in name or "view" in name):
+                continue
+            x = torch.arange(float(torch.Size(sizes).numel())).reshape(sizes).to(dtype)
+            assert seen(compiled, x) == seen(f, x), sizes
+
+
+VIEWS = ["x[0]", "x.view(-1)", "x.reshape(x.shape)", "x.mT", "x.expand(2, *x.shape)", "x.split(1)[0]", "x.detach()"]
+
+
+@pytest.mark.parametrize("breaks", [False, True], ids=["whole", "segments"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_of_a_leaf_that_is_a_view(view, breaks):
+    """A view of a tensor without gradients may be a leaf. It is not the base of its views, which lead to it."""
+    view_of = eval("lambda x: " + view)
+
+    def f(x):
+        v = view_of(x)
+        if breaks:
+            print(end="")
+        return v, v * 2, v.requires_grad
+
+    compiled = cresset.compile(f)
+    for _ in range(3):
+        found = []
+        for g in (f, compiled):
+            leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
+            v, w, wants = g(leaf)
+            grad = torch.autograd.grad((v * w).sum(), leaf)[0].tolist() if v.requires_grad else None
+            found.append((v.requires_grad, v.is_leaf, w.requires_grad, wants, grad))
+        assert found[1] == found[0]
