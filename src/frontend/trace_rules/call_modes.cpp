@@ -61,23 +61,6 @@ void forget_marks_of_gone() {
   most = std::max<size_t>(1024, 2 * marks().size());
 }
 
-// Marks the functions of a module before its first call. Modules need not be imported for marking.
-void meet(PyObject* function) {
-  PyObject* const module = ((PyFunctionObject*)function)->func_module;
-  if (awaited == nullptr || module == nullptr || !PyUnicode_CheckExact(module)) return;
-  PyObject*& known = not_awaited[address_hash(module) >> 60];
-  if (known == module) return;
-  PyObject* const found = PyDict_GetItemWithError(awaited, module);
-  if (found == nullptr) {
-    Py_XSETREF(known, Py_NewRef(module));
-    return;
-  }
-  const PyRef marks = PyRef::borrow(found);
-  if (PyDict_DelItem(awaited, module) < 0) throw PythonError();
-  const NotEvaluated own_business;
-  checked(PyObject_CallNoArgs(marks.get()));
-}
-
 // nullptr without a mark.
 const Mark* own_mark(PyObject* function) {
   const auto found = marks().find(function);
@@ -106,9 +89,25 @@ bool is_method_of_optimizers(PyObject* function) {
 
 }  // namespace
 
+void meet_function(PyObject* function) {
+  PyObject* const module = ((PyFunctionObject*)function)->func_module;
+  if (awaited == nullptr || module == nullptr || !PyUnicode_CheckExact(module)) return;
+  PyObject*& known = not_awaited[address_hash(module) >> 60];
+  if (known == module) return;
+  PyObject* const found = PyDict_GetItemWithError(awaited, module);
+  if (found == nullptr) {
+    Py_XSETREF(known, Py_NewRef(module));
+    return;
+  }
+  const PyRef marks = PyRef::borrow(found);
+  if (PyDict_DelItem(awaited, module) < 0) throw PythonError();
+  const NotEvaluated own_business;
+  checked(PyObject_CallNoArgs(marks.get()));
+}
+
 CallMode call_mode(PyObject* callable) {
   PyObject* function = function_of(callable);
-  if (PyFunction_Check(function)) meet(function);
+  if (PyFunction_Check(function)) meet_function(function);
   if (const Mark* const mark = own_mark(function))
     return mark->why.get() == Py_None ? CallMode::Native : CallMode::Disabled;
   const bool marked = is_assumed_constant(function) || is_disabled_by_torch(function);

@@ -17,6 +17,9 @@ enum class CallMode : uint8_t {
   Disabled,  // graph break; the function runs for real
 };
 CallMode call_mode(PyObject* callable);
+// Runs what awaits the first call of the function's module (_mark_when_met): substitutes and marks of its functions.
+// Modules need not be imported for that.
+void meet_function(PyObject* function);
 // The user's reason for disabling the function.
 BreakReason why_disabled(PyObject* callable);
 

@@ -10,6 +10,7 @@
 #include "frontend/cpython/python_names.h"
 #include "frontend/trace_rules/c_function_effects.h"
 #include "frontend/trace_rules/call_filter.h"
+#include "frontend/trace_rules/call_modes.h"
 #include "frontend/trace_rules/polyfills.h"
 #include "frontend/values/number_classes.h"
 #include "frontend/values/pending_error.h"
@@ -123,6 +124,7 @@ std::vector<Bookkeeping>& bookkeeping_names() {
 
 PyRef substitute_of(const CressetActivation& activation, const CressetCall& call) {
   PyObject* const callable = call.callable;
+  if (PyFunction_Check(callable)) meet_function(callable);
   if (PyObject* const found = found_for(activation, callable)) return PyRef::borrow(found);
   if (PyMethod_Check(callable)) return for_method(activation, callable);
   if (is_c_function(callable)) return for_method_of_tensor(activation, callable);
