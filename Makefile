@@ -9,7 +9,7 @@ PY_SOURCES := python tools bench tests examples
 PYTEST = $(PY) -m pytest -q -p no:cacheprovider $(shell $(PY) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS) --dist=worksteal)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-core test-cpp test-python bench fmt lint golden fuzz size asan wheel clean asan-python
+.PHONY: help setup build demo test test-full test-core test-cpp test-python bench gpu fmt lint golden fuzz size asan wheel clean asan-python
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
@@ -56,6 +56,11 @@ asan-python: setup  ## the Python tests of operators, models and semantics under
 
 bench: build  ## compile and run time against eager and torch.compile; BENCH='--quick' for the short form
 	@$(PY) bench/run.py $(BENCH)
+
+gpu: build  ## the tests and the benchmark of CUDA, on this machine's GPU (a CUDA build of torch); writes bench/results
+	@$(BUILD)/tests/unit/gpu_kernel_test --gtest_brief=1
+	@CRESSET_CUDA=1 $(PY) -m pytest -q -p no:cacheprovider tests/python/gpu
+	@CRESSET_CUDA=1 $(PY) bench/gpu.py $(BENCH) --json bench/results/$(shell date +%F)-gpu.json
 
 golden: build  ## the golden text tests only
 	@$(BUILD)/tests/unit/compile_test --gtest_filter='*Golden*:*golden*'

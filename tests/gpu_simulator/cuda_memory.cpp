@@ -1,5 +1,6 @@
 #include "cuda_memory.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/Exception.h>
 
 #include <array>
@@ -81,7 +82,8 @@ void* allocate_block(size_t bytes, c10::DeviceIndex device) {
   return data;
 }
 
-class CudaAllocator final : public c10::Allocator {
+// torch asks it for its state; statistics come from memory() (module.cpp).
+class CudaAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     const c10::Device device(c10::kCUDA, current_device());
@@ -90,6 +92,12 @@ class CudaAllocator final : public c10::Allocator {
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
   void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex) override {}
 };
 
 class ViewAllocator final : public c10::Allocator {

@@ -31,7 +31,9 @@ def _begin():
 
     @capability("torch._dynamo.graph_break() in captured programs")
     def begin_breaks():
-        _C._mark(own(module("torch._dynamo.decorators"), "graph_break"), "torch._dynamo.graph_break()", "UserRequest")
+        _C._mark(
+            own(module("torch._dynamo.decorators"), "graph_break"), "torch._dynamo.graph_break()", "UserRequest", True
+        )
 
 
 _C._mark_when_met("torch._dynamo.decorators", _begin)

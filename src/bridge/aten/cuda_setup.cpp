@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <glob.h>
 
+#include "base/options.h"
 #include "runtime/cuda/cuda_device.h"
 
 namespace cresset::bridge {
@@ -27,6 +28,9 @@ std::vector<std::string> library_folders() {
 
 Result<bool> open_cuda() {
   if (NvptxBackend::get().is_configured()) return true;
+  if (!option_flag(Option::CUDA))
+    return Fallback{FallbackReason::CodegenFailed, "programs on CUDA tensors are experimental",
+                    "set CRESSET_CUDA=1 to compile them"};
   if (!at::globalContext().hasCUDA()) return Fallback{FallbackReason::CodegenFailed, "torch has no CUDA device", ""};
   const auto& driver = runtime::cuda::Driver::get();
   if (!driver.ok()) return driver.fallback();

@@ -37,6 +37,8 @@ constexpr int kFlash = 1, kEfficient = 2;  // bits of TorchModes::attention
 
 }  // namespace
 
+bool cuda_is_in_use() { return cuda_in_use() != nullptr; }
+
 int8_t current_cuda_device() {
   const c10::impl::DeviceGuardImplInterface* const cuda = cuda_in_use();
   return cuda == nullptr ? int8_t{0} : cuda->getDevice().index();

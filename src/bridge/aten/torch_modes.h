@@ -33,6 +33,7 @@ struct TorchModes {
 // The number of the thread's current CUDA device. Torch is asked once it uses CUDA: without a driver it would raise.
 // Before, the answer is 0, the device with which each thread begins.
 int8_t current_cuda_device();
+bool cuda_is_in_use();
 
 // The first mode that differs, for a log line; empty where none does.
 std::string difference(const TorchModes& expected, const TorchModes& got);

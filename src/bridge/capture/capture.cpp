@@ -1,6 +1,7 @@
 #include "bridge/capture/capture.h"
 
 #include <ATen/autocast_mode.h>
+#include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/forward_grad.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "bridge/aten/autograd_history.h"
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/op_schema.h"
+#include "bridge/aten/torch_modes.h"
 #include "bridge/capture/autograd_state.h"
 #include "bridge/capture/sym_node.h"
 #include "bridge/symbolic/tensor_geometry.h"
@@ -54,11 +56,14 @@ static void follow_inference_mode(c10::impl::LocalDispatchKeySet& keys) {
 Capture::Scope::Scope(Capture& capture)
     : previous_(current_capture),
       saved_(c10::impl::tls_local_dispatch_key_set()),
-      autocast_cache_(at::autocast::is_autocast_cache_enabled()) {
+      autocast_cache_(at::autocast::is_autocast_cache_enabled()),
+      autograd_threads_(c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
   inference_at_begin.push_back(c10::InferenceMode::is_enabled());
   current_capture = &capture;
   // Autocast would keep casts of parameters in a process-wide cache, and find real tensors there.
   at::autocast::set_autocast_cache_enabled(false);
+  // The capture is in this thread alone.
+  if (cuda_is_in_use()) c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   enter_dispatch_state();
 }
 
@@ -72,6 +77,7 @@ Capture::Scope::~Scope() {
   saved_.excluded_ = (saved_.excluded_ - c10::autocast_dispatch_keyset) | now;
   c10::impl::_force_tls_local_dispatch_key_set(saved_);
   at::autocast::set_autocast_cache_enabled(autocast_cache_);
+  if (cuda_is_in_use()) c10::AutogradState::get_tls_state().set_multithreading_enabled(autograd_threads_);
   current_capture = previous_;
 }
 

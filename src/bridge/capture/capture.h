@@ -48,6 +48,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     Capture* previous_;
     c10::impl::LocalDispatchKeySet saved_;
     bool autocast_cache_;
+    bool autograd_threads_;  // nodes of GPUs run in threads of their own
   };
   // Stops capturing on this thread until the scope switches to another capture. Must not be called in the middle of an
   // operator, because torch's guards around the operator restore the dispatch state which they found.

@@ -11,6 +11,7 @@
 #include "bridge/capture/arguments.h"
 #include "bridge/capture/graph_cut.h"
 #include "ops/pointwise_types.h"
+#include "ops/result_types.h"
 
 namespace cresset::bridge {
 namespace {
@@ -115,6 +116,7 @@ std::optional<graph::TensorType> pointwise_type(Capture& capture, const c10::Ope
   Result<ops::Types> types =
       ops::pointwise_result(shapes, seen, operands, common_dtype(capture, args, operands, *made), *made);
   if (!types.ok()) return std::nullopt;
+  types->front().device = ops::device_of_results(capture.graph(), op, args);
   return std::move(types->front());
 }
 

@@ -302,12 +302,18 @@ void TraceTensor::take_history(const at::Tensor& of) {
   auto meta = std::make_unique<torch::autograd::DifferentiableViewMeta>(
       this, torch::autograd::ViewInfo(known.base_, std::move(again), known.rev_view_fn_), std::nullopt,
       /*shared_view_info=*/true, view->get_creation_meta());
-  // A question for the edge of a view would make its history anew, and raises where autograd forbids a write to its
-  // base. The user may ask it.
-  meta->grad_fn_ = view->grad_fn_;
-  meta->output_nr_ = view->output_nr_;
-  meta->set_attr_version(view->get_attr_version());
+  // After a write to its base a view has its history made anew when it is asked for its edge. Where autograd forbids
+  // the write, the question raises, and the user may ask it.
+  const bool stale = view->get_attr_version() != of.unsafeGetTensorImpl()->version_counter().current_version();
+  const bool raises = stale && view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT;
+  if (raises) {
+    meta->grad_fn_ = view->grad_fn_;
+    meta->output_nr_ = view->output_nr_;
+    meta->set_attr_version(view->get_attr_version());
+  }
   set_autograd_meta(std::move(meta));
+  if (!raises && !is_unrecorded_view(of))
+    torch::autograd::impl::set_gradient_edge(self, torch::autograd::impl::gradient_edge(of));
 }
 
 void TraceTensor::attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides) {

@@ -136,8 +136,7 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
       out.push_back(view(v, base, geometry.data(), exact));
     } else if (!fresh && v.spec.detached && base.requires_grad()) {
       out.push_back(view(v, base.detach(), geometry.data(), exact));
-    } else if (!fresh) {  // the mode at the start of the segment, which may end inside of an operator
-      const AboveAutograd recording;
+    } else if (!fresh) {  // the mode at the start of the segment
       const at::AutoGradMode mode(!v.spec.unrecorded);
       out.push_back(view(v, base, geometry.data(), exact));
     } else {

@@ -5,6 +5,7 @@ namespace cresset {
 const DeviceTraits& traits_of(DeviceKind device) {
   static constexpr DeviceTraits kCpu = {
       .has_kernels = true,
+      .all_functions_of_doubles = true,
       .lays_out_weights = true,
       .channels_last_convolutions = DTypeSet(DType::F32, DType::BF16),  // of oneDNN
       .call_epilogues = DTypeSet(DType::F32, DType::BF16),

@@ -9,11 +9,16 @@ namespace cresset::fuse {
 
 namespace {
 
+bool needs_exact_doubles(const Graph& graph, const graph::Node& node) {
+  return graph.type(node.results[0]).dtype == DType::F64 && ops::find(node.op)->traits.exact_doubles;
+}
+
 // Whether the device has kernels, and gets the arguments that lie elsewhere by value.
 bool runs_on_its_device(const Graph& graph, const graph::Node& node) {
   if (node.results.empty()) return true;
   const Device device = graph.type(node.results[0]).device;
-  bool takes_all = traits_of(device.kind).has_kernels;
+  const DeviceTraits& traits = traits_of(device.kind);
+  bool takes_all = traits.has_kernels && (traits.all_functions_of_doubles || !needs_exact_doubles(graph, node));
   Graph::for_each_value(
       node.args, [&](const ValueId& v) { takes_all &= graph.type(v).device == device || graph.type(v).rank() == 0; });
   return takes_all;

@@ -50,7 +50,7 @@ Result<TensorType> gpu_output(ShapeContext& shapes, const OpArgs& args) {
   if (query.rank() != 4 || key.rank() != 4 || value.rank() != 4) return shapes.invalid("needs tensors of 4 dimensions");
   if (!shapes.require_equal(query.sizes[3], key.sizes[3])) return shapes.invalid("query and key differ in head size");
   if (!shapes.require_equal(key.sizes[2], value.sizes[2])) return shapes.invalid("key and value differ in length");
-  if (shapes.env().known_equal(query.sizes[3], value.sizes[3]))
+  if (shapes.require_equal(query.sizes[3], value.sizes[3]))
     return with_shape(query, query.sizes, shapes.like_strides(query));
   TensorType out = contiguous_like(shapes, query, {query.sizes[0], query.sizes[2], query.sizes[1], value.sizes[3]});
   std::swap(out.sizes[1], out.sizes[2]);

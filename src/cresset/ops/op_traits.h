@@ -70,6 +70,7 @@ struct OpTraits {
   bool at_other_indices = false;  // Pointwise: an element of the result needs elements of its operands at other indices
   bool calls_others = false;  // the kernel calls operators by the dispatcher, such as products, which autocast may cast
   bool mixes_devices = false;  // accepts tensors of several devices
+  bool exact_doubles = false;  // Pointwise: a device without accurate code for rare functions of doubles lacks this one
   bool of_matrices = false;    // linear algebra, whose sizes on zeros (matrices of rank 0) are no general answer
 };
 

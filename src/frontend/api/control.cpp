@@ -243,9 +243,10 @@ PyObject* note_hook(PyObject*, PyObject* args) {
 PyObject* mark(PyObject*, PyObject* args) {
   PyObject *function, *why;
   const char* kind = nullptr;
-  if (PyArg_ParseTuple(args, "O!O|s", &PyFunction_Type, &function, &why, &kind) == 0) return nullptr;
+  int outside_torch = 0;
+  if (PyArg_ParseTuple(args, "O!O|sp", &PyFunction_Type, &function, &why, &kind, &outside_torch) == 0) return nullptr;
   return guarded([&] {
-    mark_function(function, why, kind);
+    mark_function(function, why, kind, outside_torch != 0);
     return Py_NewRef(Py_None);
   });
 }
@@ -285,7 +286,7 @@ PyMethodDef functions[] = {
      "(owner, name, is_counter) of what is no state of the program's: neither reads nor next() count."},
     {"_use_numbers", use_numbers, METH_VARARGS, "The classes of symbolic ints, floats and bools of captures."},
     {"_adopt", adopt_object, METH_O, "The object, whose numbers are of these classes from now on."},
-    {"_mark", mark, METH_VARARGS, "(function, why, kind): it is called natively (None), or kept out for that reason."},
+    {"_mark", mark, METH_VARARGS, "(function, why, kind, outside_torch): it is called natively (None), or kept out for that reason."},
     {"_mark_of", mark_of, METH_O, "(None,) or (why,) of a function that is marked; None of others."},
     {"_use_decomposition", use_decomposition, METH_VARARGS,
      "What is evaluated in the place of a C function that is given symbols."},

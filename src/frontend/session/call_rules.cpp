@@ -211,7 +211,7 @@ struct Session::CallRules {
   Action replacement() const {
     PyRef instead = called_instead(session, *activation, call);
     if (!instead) return {};
-    if (PyFunction_Check(instead.get()) && call_mode(instead.get()) == CallMode::Native)
+    if (PyFunction_Check(instead.get()) && call_mode(instead.get(), activation->code) == CallMode::Native)
       return call_unseen(instead.get(), call, result);
     const bool is_method = PyMethod_Check(instead.get()) != 0;  // a bound method holds its tensor: keep only the last
     session.reads().learn_function(is_method ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());

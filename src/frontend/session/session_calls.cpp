@@ -76,7 +76,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   PyObject* callee = wrapped != nullptr ? wrapped : call.callable;
   const bool by_autograd = !subgraphs_.is_inside() && calls_eager_autograd_function(callee, call);
   const bool by_tracer = is_tracer(callee, call);
-  const CallMode mode = by_autograd || by_tracer ? CallMode::Disabled : call_mode(callee);
+  const CallMode mode = by_autograd || by_tracer ? CallMode::Disabled : call_mode(callee, activation->code);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
   operation_.in_progress().end();
   if (is_call(*activation)) {  // otherwise the bytecode shows another operation: a property, an operator method

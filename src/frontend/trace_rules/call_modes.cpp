@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/address_table.h"
+#include "frontend/cpython/code_origin.h"
 #include "frontend/cpython/not_evaluated.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/trace_rules/c_function_effects.h"
@@ -41,6 +42,7 @@ struct Mark {
   PyRef code;                                       // a function with other code counts as another function
   PyRef why;                                        // None: run in CPython; a str: the reason for disabling
   BreakKind kind = BreakKind::UntraceableFunction;  // of the reason
+  bool outside_torch = false;                       // torch's own calls of the function are no request of the user
 };
 
 // Under the GIL. The key is the function's address, which may be reused.
@@ -105,10 +107,12 @@ void meet_function(PyObject* function) {
   checked(PyObject_CallNoArgs(marks.get()));
 }
 
-CallMode call_mode(PyObject* callable) {
+CallMode call_mode(PyObject* callable, PyCodeObject* caller) {
   PyObject* function = function_of(callable);
   if (PyFunction_Check(function)) meet_function(function);
-  if (const Mark* const mark = own_mark(function))
+  const Mark* const mark = own_mark(function);
+  if (mark != nullptr && mark->outside_torch && !path_in_torch(caller->co_filename).empty()) return CallMode::Evaluated;
+  if (mark != nullptr)
     return mark->why.get() == Py_None ? CallMode::Native : CallMode::Disabled;
   const bool marked = is_assumed_constant(function) || is_disabled_by_torch(function);
   return marked && !is_method_of_optimizers(function) ? CallMode::Disabled : CallMode::Evaluated;
@@ -137,9 +141,10 @@ bool is_forbidden(PyObject* callable) {
 
 bool is_allowed(PyObject* callable) { return allowed().count(callable) != 0; }
 
-void mark_function(PyObject* function, PyObject* why, const char* kind) {
+void mark_function(PyObject* function, PyObject* why, const char* kind, bool outside_torch) {
   Mark made{checked(PyWeakref_NewRef(function, nullptr)), PyRef::borrow(PyFunction_GET_CODE(function)),
             PyRef::borrow(why)};
+  made.outside_torch = outside_torch;
   if (kind != nullptr) made.kind = kind_named(kind).value_or(made.kind);
   forget_marks_of_gone();
   const Mark before = std::exchange(marks()[function], std::move(made));

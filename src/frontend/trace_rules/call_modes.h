@@ -16,7 +16,8 @@ enum class CallMode : uint8_t {
   Native,    // runs in CPython without read hooks; tensor operators are captured
   Disabled,  // graph break; the function runs for real
 };
-CallMode call_mode(PyObject* callable);
+// `caller`: the code that makes the call.
+CallMode call_mode(PyObject* callable, PyCodeObject* caller);
 // Runs what awaits the first call of the function's module (_mark_when_met): substitutes and marks of its functions.
 // Modules need not be imported for that.
 void meet_function(PyObject* function);
@@ -32,8 +33,8 @@ bool is_forbidden(PyObject* callable);
 bool is_allowed(PyObject* callable);
 
 // Sets the mode of a function. why: None, to run it in CPython; a str, the reason for disabling. kind: the kind of the
-// reason, by its name; may be null. Throws PythonError.
-void mark_function(PyObject* function, PyObject* why, const char* kind);
+// reason, by its name; may be null. outside_torch: calls by torch's own code do not count. Throws PythonError.
+void mark_function(PyObject* function, PyObject* why, const char* kind, bool outside_torch);
 
 // Module functions: _mark_of(function): (None,) or (why,) of a marked function, else None. _mark_when_met(name, marks):
 // `marks` is called before the first function of the module is. allow(function): the C function is pure.
