@@ -141,7 +141,9 @@ class Block(nn.Module):
 class Images(nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+        )
         self.head = nn.Linear(72, 5)
 
     def forward(self, x):
