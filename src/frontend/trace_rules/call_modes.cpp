@@ -112,8 +112,7 @@ CallMode call_mode(PyObject* callable, PyCodeObject* caller) {
   if (PyFunction_Check(function)) meet_function(function);
   const Mark* const mark = own_mark(function);
   if (mark != nullptr && mark->outside_torch && !path_in_torch(caller->co_filename).empty()) return CallMode::Evaluated;
-  if (mark != nullptr)
-    return mark->why.get() == Py_None ? CallMode::Native : CallMode::Disabled;
+  if (mark != nullptr) return mark->why.get() == Py_None ? CallMode::Native : CallMode::Disabled;
   const bool marked = is_assumed_constant(function) || is_disabled_by_torch(function);
   return marked && !is_method_of_optimizers(function) ? CallMode::Disabled : CallMode::Evaluated;
 }
