@@ -145,12 +145,7 @@ at::Tensor take_along_dim(const at::Tensor& self, const at::Tensor& indices, std
 std::optional<at::Tensor> expanded_mask(const at::Tensor& query, const std::optional<at::Tensor>& given) {
   if (!given || !given->defined() || given->dim() != 4 || query.dim() != 4) return given;
   if (given->sym_size(0).maybe_as_int() != 1 || query.sym_size(0).maybe_as_int() == 1) return given;
-  at::Tensor mask = *given;
-  if (mask.scalar_type() == at::kBool) {  // before the expansion, as in ATen
-    const at::TensorOptions options = at::TensorOptions().dtype(query.scalar_type()).device(query.device());
-    mask = at::where(mask, at::scalar_tensor(0.0, options),
-                     at::scalar_tensor(-std::numeric_limits<double>::infinity(), options));
-  }
+  const at::Tensor mask = added_to_scores(*given, query);  // before the expansion, as in ATen
   return mask.expand_symint({query.sym_size(0), -1, -1, -1});
 }
 

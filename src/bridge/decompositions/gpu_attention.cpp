@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "bridge/decompositions/optional_tensor.h"
+#include "ops/attention.h"
+
 namespace cresset::bridge {
 namespace {
 
@@ -17,10 +20,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using Optional = std::optional<at::Tensor>;
 using Scale = std::optional<double>;
+using ops::AttentionKernel;
 
-enum class AttentionKernel : int64_t { Flash, Efficient };
-
-Optional optional_of(const at::Tensor& tensor) { return tensor.defined() ? Optional(tensor) : std::nullopt; }
 bool is_given(const Optional& tensor) { return tensor && tensor->defined(); }
 
 // ---- operators
@@ -73,10 +74,7 @@ auto operator_named(const char* name) {
 // ---- by plain operators
 
 Optional added(const Optional& mask, const at::Tensor& query) {
-  if (!is_given(mask) || mask->scalar_type() != at::kBool) return mask;
-  const at::TensorOptions options = query.options();
-  return at::where(*mask, at::scalar_tensor(0.0, options),
-                   at::scalar_tensor(-std::numeric_limits<double>::infinity(), options));
+  return is_given(mask) ? Optional(added_to_scores(*mask, query)) : mask;
 }
 
 at::Tensor by_products(const Attention& a) {
@@ -188,6 +186,13 @@ bool wants_gradient(const Attention& a) {
 }
 
 }  // namespace
+
+at::Tensor added_to_scores(const at::Tensor& mask, const at::Tensor& query) {
+  if (mask.scalar_type() != at::kBool) return mask;
+  const at::TensorOptions options = at::TensorOptions().dtype(query.scalar_type()).device(query.device());
+  return at::where(mask, at::scalar_tensor(0.0, options),
+                   at::scalar_tensor(-std::numeric_limits<double>::infinity(), options));
+}
 
 std::optional<at::Tensor> gpu_attention(const Attention& a) {
   const bool contradictory = is_given(a.mask) && a.causal;

@@ -21,6 +21,9 @@ struct Attention {
 // nullopt: the arguments are invalid, ATen's composite raises.
 std::optional<at::Tensor> gpu_attention(const Attention& a);
 
+// The mask in the form that is added to the scores: of a mask of booleans, 0 and minus infinity.
+at::Tensor added_to_scores(const at::Tensor& mask, const at::Tensor& query);
+
 // Registers the operators. Called once, before the first capture.
 void register_gpu_attention();
 

@@ -7,14 +7,14 @@
 
 #include <algorithm>
 
+#include "bridge/decompositions/optional_tensor.h"
+
 namespace cresset::bridge {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using Optional = std::optional<at::Tensor>;
-
-Optional optional_of(const at::Tensor& tensor) { return tensor.defined() ? Optional(tensor) : std::nullopt; }
 
 int64_t gates_of(RecurrentKind kind) { return kind == RecurrentKind::Lstm ? 4 : kind == RecurrentKind::Gru ? 3 : 1; }
 

@@ -1,4 +1,6 @@
 // Fused attention, called through ATen.
+#include "ops/attention.h"
+
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -6,6 +8,15 @@ namespace cresset::ops {
 namespace {
 
 using graph::TensorType;
+
+// A result of sizes (batch, heads, length, ...) whose heads lie inside of the lengths in memory.
+TensorType with_heads_inside(ShapeContext& shapes, const TensorType& like, Sizes sizes, DType dtype) {
+  std::swap(sizes[1], sizes[2]);
+  TensorType out = contiguous_like(shapes, like, std::move(sizes), dtype);
+  std::swap(out.sizes[1], out.sizes[2]);
+  std::swap(out.strides[1], out.strides[2]);
+  return out;
+}
 
 Result<Types> flash_attention_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &query = args.tensor(0), &key = args.tensor(1), &value = args.tensor(2);
@@ -24,9 +35,7 @@ Result<Types> flash_attention_shape(ShapeContext& shapes, const OpArgs& args) {
   TensorType output = with_shape(query, query.sizes, shapes.like_strides(query));
   // The logarithms are computed with the heads innermost and returned transposed.
   TensorType logsumexp =
-      contiguous_like(shapes, query, {query.sizes[0], query.sizes[2], query.sizes[1]}, compute_dtype(query.dtype));
-  std::swap(logsumexp.sizes[1], logsumexp.sizes[2]);
-  std::swap(logsumexp.strides[1], logsumexp.strides[2]);
+      with_heads_inside(shapes, query, {query.sizes[0], query.sizes[1], query.sizes[2]}, compute_dtype(query.dtype));
   return Types{std::move(output), std::move(logsumexp)};
 }
 
@@ -36,10 +45,7 @@ Result<Types> flash_attention_backward_shape(ShapeContext& shapes, const OpArgs&
   for (size_t i = 1; i < 4; ++i) {
     const TensorType& of = args.tensor(i);
     if (of.rank() != 4 || !is_float(of.dtype)) return shapes.invalid("needs floats in tensors of 4 dimensions");
-    TensorType made = contiguous_like(shapes, of, {of.sizes[0], of.sizes[2], of.sizes[1], of.sizes[3]}, of.dtype);
-    std::swap(made.sizes[1], made.sizes[2]);
-    std::swap(made.strides[1], made.strides[2]);
-    gradients.push_back(std::move(made));
+    gradients.push_back(with_heads_inside(shapes, of, of.sizes, of.dtype));
   }
   return gradients;
 }
@@ -52,10 +58,8 @@ Result<TensorType> gpu_output(ShapeContext& shapes, const OpArgs& args) {
   if (!shapes.require_equal(key.sizes[2], value.sizes[2])) return shapes.invalid("key and value differ in length");
   if (shapes.require_equal(query.sizes[3], value.sizes[3]))
     return with_shape(query, query.sizes, shapes.like_strides(query));
-  TensorType out = contiguous_like(shapes, query, {query.sizes[0], query.sizes[2], query.sizes[1], value.sizes[3]});
-  std::swap(out.sizes[1], out.sizes[2]);
-  std::swap(out.strides[1], out.strides[2]);
-  return out;
+  return with_heads_inside(shapes, query, {query.sizes[0], query.sizes[1], query.sizes[2], value.sizes[3]},
+                           query.dtype);
 }
 
 Result<Types> gpu_attention_shape(ShapeContext& shapes, const OpArgs& args) {
@@ -66,10 +70,10 @@ Result<Types> gpu_attention_shape(ShapeContext& shapes, const OpArgs& args) {
 // With logarithms of the sums for the derivative, rows of the efficient kernel padded to multiples of 32.
 Result<Types> gpu_attention_forward_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(TensorType out, gpu_output(shapes, args));
-  constexpr int64_t kEfficient = 1, kMultiple = 32;
+  constexpr int64_t kMultiple = 32;
   sym::ExprPool& pool = shapes.pool();
   sym::ExprId length = out.sizes[2];
-  if (args.constant(6) == kEfficient) {
+  if (AttentionKernel{args.constant(6)} == AttentionKernel::Efficient) {
     const sym::ExprId multiple = pool.constant(kMultiple);
     length = pool.mul(pool.floor_div(pool.add(length, pool.constant(kMultiple - 1)), multiple), multiple);
   }
@@ -78,8 +82,7 @@ Result<Types> gpu_attention_forward_shape(ShapeContext& shapes, const OpArgs& ar
 }
 
 Result<Types> gpu_attention_backward_shape(ShapeContext& shapes, const OpArgs& args) {
-  constexpr int64_t kFlash = 0;
-  if (args.constant(9) != kFlash) return flash_attention_backward_shape(shapes, args);
+  if (AttentionKernel{args.constant(9)} != AttentionKernel::Flash) return flash_attention_backward_shape(shapes, args);
   Types gradients;
   for (size_t i = 1; i < 4; ++i)
     gradients.push_back(with_shape(args.tensor(i), args.tensor(i).sizes, shapes.like_strides(args.tensor(i))));
