@@ -68,7 +68,7 @@ class MetaCall {
   const std::vector<ExprId>& sizes() const { return sizes_; }
   void gather() {  // collects sizes_, simplified with present knowledge
     sizes_.clear();
-    device_ = ops::device_of_results(capture_.graph(), op_, args_);
+    device_ = ops::device_of_results(capture_.graph(), graph::op_name(op_), args_);
     for (const graph::Arg& arg : args_) {
       if (const auto* value = std::get_if<graph::ValueId>(&arg)) add_tensor(*value);
       if (const auto* e = std::get_if<ExprId>(&arg)) add_size(*e);

@@ -116,7 +116,7 @@ std::optional<graph::TensorType> pointwise_type(Capture& capture, const c10::Ope
   Result<ops::Types> types =
       ops::pointwise_result(shapes, seen, operands, common_dtype(capture, args, operands, *made), *made);
   if (!types.ok()) return std::nullopt;
-  types->front().device = ops::device_of_results(capture.graph(), op, args);
+  types->front().device = ops::device_of_results(capture.graph(), graph::op_name(op), args);
   return std::move(types->front());
 }
 

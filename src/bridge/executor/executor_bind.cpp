@@ -12,6 +12,7 @@
 #include "bridge/aten/empty_strides.h"
 #include "bridge/device/cpu/thread_pool.h"
 #include "bridge/executor/executor_context.h"
+#include "bridge/executor/extern_arguments.h"
 #include "bridge/executor/extern_kernel.h"
 #include "bridge/executor/frozen_weights.h"
 
@@ -22,17 +23,6 @@ using runtime::Home;
 using runtime::TensorId;
 
 namespace {
-
-// Calls f(TensorId) for every tensor which an extern call reads.
-template <class F>
-void for_each_argument(const runtime::ExternCall& call, F&& f) {
-  for (const ExternArg& arg : call.args) {
-    if (const auto* id = std::get_if<TensorId>(&arg)) f(*id);
-    if (const auto* list = std::get_if<std::vector<std::optional<TensorId>>>(&arg))
-      for (const std::optional<TensorId>& id : *list)
-        if (id) f(*id);
-  }
-}
 
 // Calls f(TensorId) for every tensor in a step.
 template <class F>

@@ -11,6 +11,7 @@
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/overloads.h"
 #include "bridge/capture/arguments.h"
+#include "bridge/executor/extern_arguments.h"
 
 namespace cresset::bridge {
 namespace {
@@ -70,12 +71,7 @@ bool runs_on_cpu(const runtime::ExternCall& call, const BoundContext& context) {
   bool on_cpu = true;
   const auto look = [&](TensorId id) { on_cpu &= !id.valid() || context.device(id).is_cpu(); };
   for (const TensorId id : call.results) look(id);
-  for (const ExternArg& arg : call.args) {
-    if (const auto* id = std::get_if<TensorId>(&arg)) look(*id);
-    if (const auto* list = std::get_if<TensorIdList>(&arg))
-      for (const std::optional<TensorId>& id : *list)
-        if (id) look(*id);
-  }
+  for_each_argument(call, look);
   return on_cpu;
 }
 

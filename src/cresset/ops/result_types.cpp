@@ -4,8 +4,7 @@
 
 namespace cresset::ops {
 
-Device device_of_results(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args) {
-  static const graph::OpId copy = graph::op_id("aten::copy");
+Device device_of_results(const graph::Graph& graph, std::string_view op, const std::vector<graph::Arg>& args) {
   for (const graph::Arg& arg : args)
     if (const auto* named = std::get_if<Device>(&arg)) return *named;
   std::optional<Device> found;
@@ -14,7 +13,7 @@ Device device_of_results(const graph::Graph& graph, graph::OpId op, const std::v
     const graph::TensorType& type = graph.type(v);
     if (decided) return;
     if (!found) found = type.device;
-    decided = op == copy || type.rank() > 0 || type.device.kind != DeviceKind::Cpu;
+    decided = op == "aten::copy" || type.rank() > 0 || type.device.kind != DeviceKind::Cpu;
     if (decided) found = type.device;
   });
   return found.value_or(Device{});
@@ -23,7 +22,7 @@ Device device_of_results(const graph::Graph& graph, graph::OpId op, const std::v
 Result<Types> result_types(ShapeContext& shapes, const OpDef& def, const std::vector<graph::Arg>& args) {
   Result<Types> types = def.shape(shapes, OpArgs(shapes.graph(), args));
   if (!types.ok()) return types;
-  const Device device = device_of_results(shapes.graph(), graph::op_id(name_of(def)), args);
+  const Device device = device_of_results(shapes.graph(), name_of(def), args);
   for (graph::TensorType& type : *types) type.device = device;
   return types;
 }
