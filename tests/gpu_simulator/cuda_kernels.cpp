@@ -71,9 +71,11 @@ bool is_16_bit(const c10::IValue& value) {
   return value.toTensor().scalar_type() == at::kHalf || value.toTensor().scalar_type() == at::kBFloat16;
 }
 
-// Results: (output, mean, rstd). GPUs keep statistics of 16-bit inputs as f32.
-void layer_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const bool keeps_f32 = is_16_bit(from_last(stack, 4));
+// Results: (output, mean, rstd). GPUs keep statistics of 16-bit inputs as f32. The input is the argument `kInput` from
+// the last.
+template <size_t kInput>
+void with_f32_statistics(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const bool keeps_f32 = is_16_bit(from_last(stack, kInput));
   call_on_cpu(op, stack);
   for (size_t i = 0; keeps_f32 && i < 2; ++i) from_last(stack, i) = from_last(stack, i).toTensor().to(at::kFloat);
 }
@@ -88,6 +90,16 @@ void layer_norm_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack
   const bool wants_f32 = has_f32(2) || has_f32(1);
   for (size_t i = 3; !wants_f32 && i < 5; ++i)
     from_last(stack, i) = from_last(stack, i).toTensor().to(input.scalar_type());
+  call_on_cpu(op, stack);
+}
+
+// (grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
+void batch_norm_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const bool has_f32_weight =
+      from_last(stack, 7).isTensor() && from_last(stack, 7).toTensor().scalar_type() == at::kFloat;
+  for (size_t i = 3; !has_f32_weight && i < 5; ++i)
+    if (from_last(stack, i).isTensor())
+      from_last(stack, i) = from_last(stack, i).toTensor().to(from_last(stack, 8).toTensor().scalar_type());
   call_on_cpu(op, stack);
 }
 
@@ -120,8 +132,12 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
     library.impl(name, CppFunction::makeFromBoxedFunction<&softmax>());
   for (const char* name : {"_softmax_backward_data.out", "_log_softmax_backward_data.out"})
     library.impl(name, CppFunction::makeFromBoxedFunction<&softmax_backward>());
-  library.impl("native_layer_norm", CppFunction::makeFromBoxedFunction<&layer_norm>());
+  library.impl("native_layer_norm", CppFunction::makeFromBoxedFunction<&with_f32_statistics<4>>());
   library.impl("native_layer_norm_backward", CppFunction::makeFromBoxedFunction<&layer_norm_backward>());
+  library.impl("native_batch_norm", CppFunction::makeFromBoxedFunction<&with_f32_statistics<7>>());
+  library.impl("_native_batch_norm_legit", CppFunction::makeFromBoxedFunction<&with_f32_statistics<7>>());
+  library.impl("_native_batch_norm_legit.no_stats", CppFunction::makeFromBoxedFunction<&with_f32_statistics<5>>());
+  library.impl("native_batch_norm_backward", CppFunction::makeFromBoxedFunction<&batch_norm_backward>());
   for (const char* name : kOperators) library.impl(name, CppFunction::makeFromBoxedFunction<&call_on_cpu>());
 }
 

@@ -38,11 +38,16 @@ std::optional<ValueId> parameter(Compose& c, const OpArgs& args, size_t i, DType
   return sizes == nullptr ? wide : c.view(wide, *sizes);
 }
 
-DType statistics_dtype(const OpArgs& args, std::initializer_list<size_t> parameters) {
+DType parameter_dtype(const OpArgs& args, std::initializer_list<size_t> parameters) {
   const DType input = args.tensor(0).dtype;
   for (const size_t i : parameters)
     if (!args.is_none(i) && args.tensor(i).dtype != input) return DType::F32;
   return input;
+}
+
+DType statistics_dtype(const OpArgs& args, std::initializer_list<size_t> parameters) {
+  const TensorType& input = args.tensor(0);
+  return input.device.kind == DeviceKind::Cuda ? compute_dtype(input.dtype) : parameter_dtype(args, parameters);
 }
 
 // Parameters must have the input's float dtype, or f32 beside a bf16/f16 input.
@@ -119,7 +124,7 @@ Result<Types> group_norm_shape(ShapeContext& shapes, const OpArgs& args) {
     if (shapes.env().hint(out.sizes[d]) != 1 &&
         shapes.env().hint(out.strides[d]) != shapes.env().hint(input.strides[d]))
       return shapes.unsupported("an input that is not contiguous");
-  TensorType statistics{statistics_dtype(args, {1, 2}), input.device, {input.sizes[0], group}, {}};
+  TensorType statistics{parameter_dtype(args, {1, 2}), input.device, {input.sizes[0], group}, {}};
   statistics.strides = shapes.contiguous_strides(statistics.sizes);
   return Types{std::move(out), statistics, statistics};
 }
@@ -127,7 +132,7 @@ Result<Types> group_norm_shape(ShapeContext& shapes, const OpArgs& args) {
 // Channels are split into [group, channels of the group], which is a view for any strides.
 Result<Values> group_norm_body(Compose& c, const OpArgs& args) {
   const TensorType input = args.tensor(0);
-  const DType wide = compute_dtype(input.dtype), statistics = statistics_dtype(args, {1, 2});
+  const DType wide = compute_dtype(input.dtype), statistics = parameter_dtype(args, {1, 2});
   const ExprId group = args.integer(6), per_group = c.pool().floor_div(input.sizes[1], group);
   std::vector<ExprId> split{input.sizes[0], group, per_group}, channel{group, per_group};
   for (size_t d = 2; d < input.rank(); ++d) {

@@ -21,7 +21,9 @@ graph::ValueId scale_and_shift(Compose& c, graph::ValueId x, const std::optional
 std::optional<graph::ValueId> parameter(Compose& c, const OpArgs& args, size_t i, DType dtype,
                                         const std::vector<sym::ExprId>* sizes);
 
-// The dtype of saved statistics: the input's dtype, or f32 beside parameters of a different dtype.
+// The input's dtype, or f32 beside parameters of a different dtype: group norm saves its statistics so.
+DType parameter_dtype(const OpArgs& args, std::initializer_list<size_t> parameters);
+// The dtype of saved statistics of layer norm and batch norm: parameter_dtype on the CPU, the compute dtype on GPUs.
 DType statistics_dtype(const OpArgs& args, std::initializer_list<size_t> parameters);
 bool parameters_fit(const OpArgs& args, std::initializer_list<size_t> parameters);
 

@@ -1,6 +1,7 @@
 // Batch normalization with running statistics (inference) or with batch statistics (training, which may update the
-// running statistics), and its derivative. As in ATen, sums over a batch are f64: a channel has many elements, and an
-// error in its statistics affects all of them.
+// running statistics), and its derivative. On the CPU, sums over a batch are f64, as in ATen: a channel has many
+// elements, and an error in its statistics affects all of them. On GPUs, whose sums are trees, the sums have the
+// compute dtype, as in ATen.
 #include "ops/families.h"
 #include "ops/normalize.h"
 #include "ops/pointwise_types.h"
@@ -99,11 +100,15 @@ ValueId with_running(Compose& c, const OpArgs& args, DType wide, double eps) {
   return c.add(c.mul(x, c.view(alpha, sizes)), c.view(beta, sizes));
 }
 
-ValueId sum_up(Compose& c, ValueId v, const std::vector<int64_t>& dims) {
-  return c.sum(c.cast(v, DType::F64), dims, true);
+DType sum_dtype(const TensorType& input) {
+  return input.device.kind == DeviceKind::Cuda ? compute_dtype(input.dtype) : DType::F64;
 }
 
-struct Statistics {  // f64, with the folded dimensions kept
+ValueId sum_up(Compose& c, ValueId v, const std::vector<int64_t>& dims) {
+  return c.sum(c.cast(v, sum_dtype(c.type(v))), dims, true);
+}
+
+struct Statistics {  // of sum_dtype, with the folded dimensions kept
   ValueId mean, squares, inverse_deviation;
   ExprId count;
   ValueId value;  // normalized
@@ -126,7 +131,7 @@ void update(Compose& c, const OpArgs& args, Layout at, const Statistics& batch, 
   const double momentum = args.number(static_cast<size_t>(at.momentum));
   const auto follow = [&](size_t running, ValueId value) {
     const TensorType type = args.tensor(running);
-    const ValueId old = c.mul(c.cast(args.value(running), DType::F64), 1 - momentum);
+    const ValueId old = c.mul(c.cast(args.value(running), sum_dtype(args.tensor(0))), 1 - momentum);
     out.push_back(c.cast(c.add(old, c.mul(c.view(value, type.sizes), momentum)), type.dtype));
   };
   follow(3, batch.mean);
@@ -165,15 +170,17 @@ Result<Values> batch_norm_body(Compose& c, const OpArgs& args) {
 
 Result<Types> backward_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& input = args.tensor(1);
-  const DType dtype = input.dtype;
-  bool same = is_float(dtype) && compute_dtype(dtype) == dtype && args.tensor(0).dtype == dtype;
-  for (const size_t i : {2, 3, 4, 5, 6}) same = same && (args.is_none(i) || args.tensor(i).dtype == dtype);
-  if (!same || input.rank() < 2) return unsupported_dtype(dtype, "batch norm's derivative");
+  bool fits = is_float(input.dtype) && args.tensor(0).dtype == input.dtype;
+  for (const size_t i : {2, 3, 4, 5, 6})
+    fits = fits && (args.is_none(i) || args.tensor(i).dtype == input.dtype ||
+                    args.tensor(i).dtype == compute_dtype(input.dtype));
+  if (!fits || input.rank() < 2) return unsupported_dtype(input.dtype, "batch norm's derivative");
   const size_t mean = args.flag(7) ? 5 : 3;
   if (args.is_none(mean) || args.is_none(mean + 1)) return shapes.unsupported("no statistics");
   TensorType out = input;
   out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
-  TensorType channel{dtype, input.device, {input.sizes[1]}, {shapes.pool().constant(1)}};
+  const DType parameter = args.is_none(2) ? input.dtype : args.tensor(2).dtype;
+  TensorType channel{parameter, input.device, {input.sizes[1]}, {shapes.pool().constant(1)}};
   return Types{std::move(out), channel, channel};
 }
 
@@ -181,25 +188,27 @@ Result<Types> backward_shape(ShapeContext& shapes, const OpArgs& args) {
 //  dweight = r sum(grad d), dbias = sum(grad), dx = (grad - sum(grad) / n - d r^2 sum(grad d) / n) * weight r.
 Result<Values> backward_body(Compose& c, const OpArgs& args) {
   const TensorType input = args.tensor(1);
-  const DType dtype = input.dtype;
+  const DType wide = compute_dtype(input.dtype), exact = sum_dtype(input);
   const std::vector<ExprId> sizes = channel_sizes(c, input), flat{input.sizes[1]};
   const std::vector<int64_t> dims = all_but_channels(input.rank());
   const bool train = args.flag(7);
-  const ValueId grad = args.value(0);
-  const ValueId centered = c.sub(args.value(1), c.view(args.value(train ? 5 : 3), sizes));
-  const ValueId statistic = c.view(c.cast(args.value(train ? 6 : 4), DType::F64), sizes);
+  const ValueId grad = c.cast(args.value(0), wide);
+  const ValueId centered = c.sub(c.cast(args.value(1), wide), c.view(c.cast(args.value(train ? 5 : 3), wide), sizes));
+  const ValueId statistic = c.view(c.cast(args.value(train ? 6 : 4), exact), sizes);
   const ValueId inverse = train ? statistic : c.unary("aten::rsqrt", c.add(statistic, args.number(8)));
   const ValueId sum = sum_up(c, grad, dims), product = sum_up(c, c.mul(grad, centered), dims);
   ValueId scale = inverse;
-  if (!args.is_none(2)) scale = c.mul(scale, c.view(c.cast(args.value(2), DType::F64), sizes));
+  if (!args.is_none(2)) scale = c.mul(scale, c.view(c.cast(args.value(2), exact), sizes));
   ValueId dx = grad;
   if (train) {
     const ExprId count = element_count(c.pool(), input, dims);
     const ValueId slope = c.div(c.mul(product, c.mul(inverse, inverse)), count);
-    dx = c.sub(c.sub(dx, c.cast(c.div(sum, count), dtype)), c.mul(centered, c.cast(slope, dtype)));
+    dx = c.sub(c.sub(dx, c.cast(c.div(sum, count), wide)), c.mul(centered, c.cast(slope, wide)));
   }
-  const auto parameter_gradient = [&](ValueId v) { return c.cast(c.view(v, flat), dtype); };
-  return Values{c.mul(dx, c.cast(scale, dtype)), parameter_gradient(c.mul(product, inverse)), parameter_gradient(sum)};
+  const DType parameter = args.is_none(2) ? input.dtype : args.tensor(2).dtype;
+  const auto parameter_gradient = [&](ValueId v) { return c.cast(c.view(v, flat), parameter); };
+  return Values{c.cast(c.mul(dx, c.cast(scale, wide)), input.dtype), parameter_gradient(c.mul(product, inverse)),
+                parameter_gradient(sum)};
 }
 
 constexpr Layout kNative{.eps = 7, .training = 5};

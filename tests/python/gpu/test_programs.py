@@ -179,23 +179,36 @@ def autocast_step(dtype):
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW], ids=lambda o: o.__name__)
-@pytest.mark.parametrize("step", [plain_step, autocast_step(torch.bfloat16)], ids=["f32", "autocast"])
+@pytest.mark.parametrize(
+    "step, dtype",
+    [
+        (plain_step, torch.float32),
+        (plain_step, torch.bfloat16),
+        (autocast_step(torch.bfloat16), torch.float32),
+    ],
+    ids=["f32", "bf16", "autocast"],
+)
 @pytest.mark.parametrize("whole", [False, True], ids=["model", "whole_step"])
 @pytest.mark.parametrize("name", MODELS)
-def test_training(name, whole, step, optimizer):
+def test_training(name, whole, step, dtype, optimizer):
     make, batch = MODELS[name]
     torch.manual_seed(0)
-    models = [make().cuda() for _ in range(2)]
+    models = [make().cuda().to(dtype) for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
-    batches = [batch(n) for n in (4, 6, 4)]
+    initial = [p.detach().clone() for p in models[0].parameters()]
+    batches = [batch(n).to(dtype) for n in (4, 6, 4)]
     expected = steps(models[0], step, batches, optimizer(models[0].parameters(), lr=0.01))
     mine = optimizer(models[1].parameters(), lr=0.01)
     compiled = models[1] if whole else cresset.compile(models[1])
     got = steps(compiled, cresset.compile(step) if whole else step, batches, mine)
-    tolerance = 1e-4 if step is plain_step else 2e-2
+    exact = dtype is torch.float32 and step is plain_step
+    tolerance = 1e-4 if exact else 3e-2
     torch.testing.assert_close(torch.stack(got), torch.stack(expected), rtol=tolerance, atol=tolerance)
-    for a, b in zip(models[1].state_dict().values(), models[0].state_dict().values(), strict=True):
-        torch.testing.assert_close(a, b, rtol=0.1 if step is not plain_step else 2e-3, atol=2e-2)
+    for (name, a), b in zip(models[1].named_buffers(), models[0].buffers(), strict=True):
+        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance, msg=name)
+    # AdamW divides gradients by their size: single small gradients may go either way in 16 bits.
+    updates = [torch.cat([(p - q).flatten() for p, q in zip(m.parameters(), initial, strict=True)]) for m in models]
+    assert (updates[1] - updates[0]).norm() <= (0.05 if exact else 0.25) * updates[0].norm()
 
 
 def test_scaled_gradients():
