@@ -165,16 +165,23 @@ std::optional<AttentionKernel> kernel_for(const Attention& a) {
   return std::nullopt;
 }
 
-// The mask of all batches and heads, in rows that begin at multiples of 16 elements.
+// The mask as numbers that are added to scores, of all batches and heads, in rows that begin at multiples of 16
+// elements: the memory-efficient kernel reads no other mask. Batches, heads and queries with one row share its memory.
 Optional aligned_mask(const Attention& a) {
   if (!is_given(a.mask)) return std::nullopt;
   constexpr int64_t kMultiple = 16;
-  const at::Tensor mask = added(a.mask, a.query)->to(a.query.scalar_type());
   const c10::SymInt length = a.key.sym_size(2);
-  const at::Tensor whole = mask.expand_symint({a.query.sym_size(0), a.query.sym_size(1), a.query.sym_size(2), length});
+  at::Tensor mask = *a.mask;
+  for (int64_t d = 0; d < mask.dim() - 1; ++d)
+    if (same_size(mask.sym_stride(d), 0)) mask = mask.narrow_symint(d, 0, 1);
+  mask = added(mask, a.query)->to(a.query.scalar_type());
+  std::vector<c10::SymInt> row = mask.sym_sizes().vec();
+  row.back() = length;
   const c10::SymInt missing = (c10::SymInt(kMultiple) - length % kMultiple) % kMultiple;
   const std::vector<c10::SymInt> padding{0, missing};
-  return at::constant_pad_nd_symint(whole, padding).narrow_symint(-1, 0, length);
+  return at::constant_pad_nd_symint(mask.expand_symint(row), padding)
+      .narrow_symint(-1, 0, length)
+      .expand_symint({a.query.sym_size(0), a.query.sym_size(1), a.query.sym_size(2), length});
 }
 
 at::Tensor dense_rows(const at::Tensor& t) { return same_size(t.sym_stride(-1), 1) ? t : t.contiguous(); }
@@ -201,7 +208,9 @@ std::optional<at::Tensor> gpu_attention(const Attention& a) {
     return std::nullopt;
   if (!wants_gradient(a) && a.dropout == 0 && are_alike(a)) {
     static const auto op = operator_named<decltype(fused_attention)>("cresset::attention");
-    return op.call(a.query, a.key, a.value, a.mask, a.causal, a.scale, a.grouped);
+    const bool fits = is_given(a.mask) && a.mask->dim() >= 1 && a.mask->dim() <= 4 &&
+                      (a.mask->scalar_type() == at::kBool || a.mask->scalar_type() == a.query.scalar_type());
+    return op.call(a.query, a.key, a.value, fits ? aligned_mask(a) : a.mask, a.causal, a.scale, a.grouped);
   }
   const std::optional<AttentionKernel> kernel = kernel_for(a);
   if (!kernel) return by_products(a);

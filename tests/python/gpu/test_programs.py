@@ -81,6 +81,17 @@ PROGRAMS = {
         lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
         lambda n: (*(cuda(2, 3, n + 1, 8) for _ in range(3)), torch.ones(n + 1, n + 1, device="cuda").tril().bool()),
     ),
+    "shared_mask_attention": (
+        lambda q, k, v, keys, queries: (
+            F.scaled_dot_product_attention(q, k, v, attn_mask=keys.expand(-1, 3, -1, -1))
+            + F.scaled_dot_product_attention(q, k, v, attn_mask=queries.expand(-1, -1, -1, q.shape[2]))
+        ),
+        lambda n: (
+            *(cuda(2, 3, n + 1, 8) for _ in range(3)),
+            cuda(2, 1, 1, n + 1) > -9,
+            cuda(2, 1, n + 1, 1) > -9,
+        ),
+    ),
     "grouped_attention": (
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True),
         lambda n: (cuda(2, 4, n + 1, 8), cuda(2, 2, n + 1, 8), cuda(2, 2, n + 1, 8)),
