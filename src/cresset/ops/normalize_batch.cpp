@@ -168,6 +168,9 @@ Result<Values> batch_norm_body(Compose& c, const OpArgs& args) {
 // ---- the derivative: (grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
 // output_mask)
 
+// The dtype of the gradients of weight and bias.
+DType gradient_dtype(const OpArgs& args) { return args.tensor(args.is_none(2) ? 1 : 2).dtype; }
+
 Result<Types> backward_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& input = args.tensor(1);
   bool fits = is_float(input.dtype) && args.tensor(0).dtype == input.dtype;
@@ -179,8 +182,7 @@ Result<Types> backward_shape(ShapeContext& shapes, const OpArgs& args) {
   if (args.is_none(mean) || args.is_none(mean + 1)) return shapes.unsupported("no statistics");
   TensorType out = input;
   out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
-  const DType parameter = args.is_none(2) ? input.dtype : args.tensor(2).dtype;
-  TensorType channel{parameter, input.device, {input.sizes[1]}, {shapes.pool().constant(1)}};
+  TensorType channel{gradient_dtype(args), input.device, {input.sizes[1]}, {shapes.pool().constant(1)}};
   return Types{std::move(out), channel, channel};
 }
 
@@ -205,8 +207,7 @@ Result<Values> backward_body(Compose& c, const OpArgs& args) {
     const ValueId slope = c.div(c.mul(product, c.mul(inverse, inverse)), count);
     dx = c.sub(c.sub(dx, c.cast(c.div(sum, count), wide)), c.mul(centered, c.cast(slope, wide)));
   }
-  const DType parameter = args.is_none(2) ? input.dtype : args.tensor(2).dtype;
-  const auto parameter_gradient = [&](ValueId v) { return c.cast(c.view(v, flat), parameter); };
+  const auto parameter_gradient = [&](ValueId v) { return c.cast(c.view(v, flat), gradient_dtype(args)); };
   return Values{c.cast(c.mul(dx, c.cast(scale, wide)), input.dtype), parameter_gradient(c.mul(product, inverse)),
                 parameter_gradient(sum)};
 }

@@ -213,11 +213,14 @@ def test_training(name, whole, step, dtype, optimizer):
     compiled = models[1] if whole else cresset.compile(models[1])
     got = steps(compiled, cresset.compile(step) if whole else step, batches, mine)
     exact = dtype is torch.float32 and step is plain_step
-    tolerance = 1e-4 if exact else 3e-2
+    tolerance = 1e-4 if exact else 3e-2 if dtype is torch.bfloat16 else 2e-2
     torch.testing.assert_close(torch.stack(got), torch.stack(expected), rtol=tolerance, atol=tolerance)
-    for (name, a), b in zip(models[1].named_buffers(), models[0].buffers(), strict=True):
-        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance, msg=name)
     # AdamW divides gradients by their size: single small gradients may go either way in 16 bits.
+    if exact or optimizer is torch.optim.SGD:
+        for a, b in zip(models[1].state_dict().values(), models[0].state_dict().values(), strict=True):
+            torch.testing.assert_close(a, b, rtol=2e-3 if exact else 0.1, atol=2e-2)
+    for a, b in zip(models[1].buffers(), models[0].buffers(), strict=True):
+        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
     updates = [torch.cat([(p - q).flatten() for p, q in zip(m.parameters(), initial, strict=True)]) for m in models]
     assert (updates[1] - updates[0]).norm() <= (0.05 if exact else 0.25) * updates[0].norm()
 
