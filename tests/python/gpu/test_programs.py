@@ -60,6 +60,33 @@ PROGRAMS = {
     "complex": (lambda x: torch.view_as_complex(x).conj().abs(), lambda n: (cuda(n, 5, 2),)),
     "linalg": (lambda x: torch.linalg.solve(x @ x.mT + 5 * torch.eye(4, device="cuda"), x), lambda n: (cuda(n, 4, 4),)),
     "concatenated": (lambda x, y: torch.cat([x, y, x * 2]).softmax(0), lambda n: (cuda(n, 5), cuda(3, 5))),
+    "batch_norm_statistics": (
+        lambda x, mean, variance: torch.native_batch_norm(x, None, None, mean, variance, False, 0.1, 1e-5),
+        lambda n: (cuda(n, 5, 3), cuda(5), cuda(5).abs()),
+    ),
+    "batch_norm_statistics_of_halves": (
+        lambda x, mean, variance: torch.native_batch_norm(x, None, None, mean[::2], variance, False, 0.1, 1e-5),
+        lambda n: (cuda(n, 5, 3).half(), cuda(10), cuda(5).abs()),
+    ),
+    "embedding_bags": (
+        lambda w, i, o: [torch.embedding_bag(w, i, o, mode=mode) for mode in range(3)],
+        lambda n: (cuda(9, 5), torch.arange(2 * n, device="cuda") % 9, 2 * torch.arange(n, device="cuda")),
+    ),
+    "embedding_bags_with_the_end": (
+        lambda w, i, o: [torch.embedding_bag(w, i, o, False, mode, False, None, True, 1)[::3] for mode in range(3)],
+        lambda n: (
+            cuda(9, 5).bfloat16(),
+            torch.arange(2 * n, device="cuda", dtype=torch.int32) % 9,
+            2 * torch.arange(n + 1, device="cuda"),
+        ),
+    ),
+    "margin_losses": (
+        lambda x, classes: (
+            F.multi_margin_loss(x, classes[:, 0], reduction="none"),
+            F.multilabel_margin_loss(x.bfloat16(), classes, reduction="none"),
+        ),
+        lambda n: (cuda(n, 5).half(), (torch.arange(n, device="cuda")[:, None] + torch.arange(5, device="cuda")) % 5),
+    ),
     "dropout": (lambda x: F.dropout(x, 0.5) + torch.rand_like(x), lambda n: (cuda(n, 5),)),
     "images": (
         lambda x, w: F.max_pool2d(F.conv2d(x, w, padding=1).relu(), 2),
@@ -255,6 +282,24 @@ def test_gradients_of_gradients():
     (first,) = torch.autograd.grad(y, x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
     torch.testing.assert_close(second, (x.exp() * (x + 2)).detach())
+
+
+@pytest.mark.parametrize("grid", ["cudnn_grid_sampler", "grid_sampler_2d", "grid_sampler_3d"])
+def test_grid_sampler(grid):
+    volumes = grid == "grid_sampler_3d"
+    compiled = cresset.compile(F.grid_sample)
+    if simulated is not None:
+        simulated.set_cudnn(True)
+    try:
+        for n in (2, 3):
+            images = cuda(n, 2, 4, 5, 6) if volumes else cuda(n, 2, 4, 5)
+            places = cuda(n, 3, 4, 2, 3) if volumes else cuda(n, 3, 4, 2)
+            options = {"align_corners": grid == "cudnn_grid_sampler"}
+            assert_same(compiled(images, places, **options), F.grid_sample(images, places, **options))
+    finally:
+        if simulated is not None:
+            simulated.set_cudnn(False)
+    assert cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
