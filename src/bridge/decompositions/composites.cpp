@@ -16,6 +16,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/fill_diagonal_ops.h>
+#include <ATen/ops/grid_sampler_2d.h>
+#include <ATen/ops/grid_sampler_3d.h>
+#include <ATen/ops/grid_sampler_native.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/mul_ops.h>
 #include <ATen/ops/native_batch_norm.h>
@@ -213,6 +216,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, int64_t> batch_norm_i
       at::native_batch_norm(input, weight, bias, mean, variance, training || !has_statistics, momentum, eps);
   at::Tensor reserve = at::empty({0}, input.options().dtype(at::kByte));
   return {std::move(out), std::move(saved_mean), std::move(saved_scale), std::move(reserve), 0};
+}
+
+// On a GPU ATen's composite asks for sizes, and chooses cuDNN for some of them. ATen's kernels compute the same values.
+at::Tensor grid_sampler(const at::Tensor& input, const at::Tensor& grid, int64_t interpolation, int64_t padding,
+                        bool align_corners) {
+  if (input.is_cuda() && input.dim() == 4)
+    return at::grid_sampler_2d(input, grid, interpolation, padding, align_corners);
+  if (input.is_cuda() && input.dim() == 5)
+    return at::grid_sampler_3d(input, grid, interpolation, padding, align_corners);
+  return at::native::grid_sampler(input, grid, interpolation, padding, align_corners);
 }
 
 // ATen's version needs all sizes as numbers. Invalid arguments are left to it.
@@ -577,6 +590,7 @@ void install_symbolic_composites() {
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("adaptive_avg_pool2d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool2d_symint>));
       made->back()->impl("adaptive_avg_pool3d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool3d_symint>));
+      made->back()->impl("grid_sampler", TORCH_FN(grid_sampler));
       made->back()->impl("linalg_matrix_norm", TORCH_FN(matrix_norm));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
       made->back()->impl("matmul", TORCH_FN(symbolic_matmul));
