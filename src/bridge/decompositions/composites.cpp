@@ -41,6 +41,7 @@
 #include "bridge/capture/trace_tensor.h"
 #include "bridge/decompositions/broadcasting.h"
 #include "bridge/decompositions/gpu_attention.h"
+#include "bridge/decompositions/idle_mask.h"
 #include "bridge/decompositions/losses.h"
 #include "bridge/decompositions/matmul.h"
 #include "bridge/decompositions/norms.h"
@@ -179,15 +180,18 @@ bool has_no_heads(const at::Tensor& query) {
 }
 
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
+                     const std::optional<at::Tensor>& given, double dropout, bool causal, std::optional<double> scale,
                      bool grouped) {
   if (has_no_heads(query)) {
     Capture* const capture = Capture::current();
     if (capture != nullptr && !capture->closed())
       capture->flush({BreakKind::UnsupportedOperator, "attention without heads"});
     const Capture::StepAside aside;
-    return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped);
+    return at::native::scaled_dot_product_attention(query, key, value, given, dropout, causal, scale, grouped);
   }
+  // The CPU's kernel without a mask gives 0 where the scores are NaN.
+  const bool idle_mask = query.is_cuda() && given && given->defined() && !causal && is_idle_mask(*given, query, key);
+  const std::optional<at::Tensor> mask = idle_mask ? std::nullopt : given;
   const SizeOblivious oblivious;
   if (query.is_cuda())
     if (const auto made = gpu_attention({query, key, value, mask, dropout, causal, scale, grouped})) return *made;
