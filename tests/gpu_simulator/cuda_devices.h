@@ -21,6 +21,9 @@ at::Generator new_generator(c10::DeviceIndex device);
 // The seed for the numbers of an operator; advances the offset.
 uint64_t next_seed(at::Generator generator);
 
+// Whether torch takes the devices for ones with cuDNN. Only the operators with a kernel in cuda_kernels.cpp then work.
+void set_cudnn(bool present);
+
 // Registers device guard, allocator and hooks, once a process, before the first backward pass: autograd makes its
 // threads for the devices of that time.
 void register_devices();

@@ -87,6 +87,7 @@ PYBIND11_MODULE(cresset_gpu_simulator, m) {
   m.def("reset_peak", &reset_peak);
   m.def("set_memory_limit", &set_memory_limit);
   m.def("set_garbage", &set_garbage);
+  m.def("set_cudnn", &set_cudnn);
   m.def("default_generator", [](c10::DeviceIndex device) { return default_generator(device); });
 }
 
