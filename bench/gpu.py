@@ -135,6 +135,7 @@ def measure(name, dtype, options):
             seconds[which].append(on_device)
             issued[which].append(until_return)
     row.update(noise.summary(seconds))
+    row["graph_states"] = cresset.stats()["cuda_graphs"]["programs"]
     row["issue_ms"] = {which: round(1e3 * sorted(t)[len(t) // 2], 3) for which, t in issued.items()}
     return row
 

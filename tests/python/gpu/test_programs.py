@@ -218,6 +218,8 @@ def attention_operand(explained):
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("name", [*IDLE_MASKS, *OTHER_MASKS])
 def test_idle_masks(name, gradients, device, dtype):
+    if name == "none_at_all" and dtype is torch.bfloat16 and simulated is None:
+        pytest.skip("kernels of GPUs differ about queries that see no key")
     program = masked({**IDLE_MASKS, **OTHER_MASKS}[name])
     compiled = cresset.compile(program)
     for n in (4, 7, 1, 4) if name == "in_vmap" else (4, 7, 1, 0, 4):  # eager mode's vmap takes no empty tensors
@@ -335,6 +337,22 @@ def test_training(name, whole, step, dtype, optimizer):
         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
     updates = [torch.cat([(p - q).flatten() for p, q in zip(m.parameters(), initial, strict=True)]) for m in models]
     assert (updates[1] - updates[0]).norm() <= (0.05 if exact else 0.25) * updates[0].norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("columns", [1001, 1002, 1008])
+@pytest.mark.parametrize("bias", [False, True])
+def test_products_with_odd_rows(bias, columns, dtype):
+    weight, added = cuda(columns, 1024, dtype=dtype) / 32, cuda(columns, dtype=dtype) if bias else None
+    program = lambda x: F.linear(x.tanh(), weight, added) + 1  # noqa: E731
+    compiled = cresset.compile(program)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        for rows in (700, 1, 2500, 0):
+            x = cuda(rows, 1024, dtype=dtype)
+            assert_same(compiled(x), program(x))
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
 
 
 def test_scaled_gradients():
