@@ -6,7 +6,13 @@
 
 namespace cresset::gpu_simulator {
 
+class SimulatedGpu;
+
+// The GPU behind both devices.
+const std::shared_ptr<SimulatedGpu>& gpu();
 c10::DeviceIndex current_device();
+// The current stream of the device, as the GPU knows it.
+void* current_stream(c10::DeviceIndex device);
 
 // The device's default generator, and a new one for the device. Their state is a seed and an offset, as on GPUs; their
 // numbers are those of the CPU's generator.
