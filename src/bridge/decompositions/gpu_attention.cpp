@@ -51,6 +51,7 @@ std::tuple<at::Tensor, at::Tensor> attention_forward(const at::Tensor& query, co
 
 // The kernels read gradients row by row; that of a sum has its only element everywhere.
 at::Tensor in_memory(const at::Tensor& gradient) {
+  if (gradient.numel() == 0) return at::zeros(gradient.sizes(), gradient.options());
   const c10::IntArrayRef strides = gradient.strides();
   const bool repeats = std::find(strides.begin(), strides.end(), 0) != strides.end();
   return repeats || strides.back() != 1 ? gradient.contiguous() : gradient;

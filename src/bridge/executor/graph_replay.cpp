@@ -66,10 +66,16 @@ void GraphReplay::drop() {
   nodes_ = 0;
 }
 
+void GraphReplay::give_up_for_a_while() {
+  constexpr int kCalls = 32, kMostDoublings = 10;
+  drop();
+  next_recording_ = calls_ + (kCalls << std::min(given_up_++, kMostDoublings));
+}
+
 // ---- deciding
 
 bool GraphReplay::wanted_now() {
-  if (!off_.empty() || calls_ <= kCallsFromTape) return false;
+  if (!off_.empty() || calls_ <= kCallsFromTape || calls_ < next_recording_) return false;
   if (wanted_ == driver::CudaGraphs::Always) return true;
   if (graphs_.calls >= kTimedReplays && graphs_.ms() > kLosing * tape_.ms()) {
     turn_off(fmt::format("graphs take {:.3f} ms a call, the tape {:.3f}", graphs_.ms(), tape_.ms()));
@@ -100,7 +106,7 @@ bool GraphReplay::start(size_t arena_bytes, bool releases) {
   const bool other_memory = memory_->generation() != std::exchange(generation_, memory_->generation());
   const uint64_t settings = library_settings();
   if (settings != std::exchange(settings_, settings) || other_memory) drop();
-  if (has_graphs() && graphs_.calls < kTimedReplays) begin_timing(graphs_);
+  if (nodes_ != 0 && graphs_.calls < kTimedReplays) begin_timing(graphs_);
   return true;
 }
 

@@ -42,8 +42,9 @@ class GraphReplay {
   // After any call, also a failed one.
   void finish();
 
-  bool has_graphs() const { return nodes_ != 0; }
-  void drop();  // graphs, which are recorded again when they are wanted
+  size_t nodes() const { return nodes_; }  // of its graphs
+  // Drops the graphs. They are recorded again after many calls, each time after more.
+  void give_up_for_a_while();
   // For people: what is done, or why nothing is.
   std::string state() const;
 
@@ -89,6 +90,7 @@ class GraphReplay {
   void read_timing();
   void note_addresses();
   void turn_off(std::string why);
+  void drop();  // graphs, which are recorded again when they are wanted
 
   // Running (graph_replay.cpp).
   void run_steps(uint32_t begin, uint32_t end);
@@ -128,6 +130,8 @@ class GraphReplay {
   const driver::CudaGraphs wanted_;
   std::string off_;  // why there are no graphs for good; empty: there may be
   int calls_ = 0;
+  int next_recording_ = 0;  // the call from which on graphs are wanted again
+  int given_up_ = 0;        // how often they were given up
   Timing tape_, graphs_;
   Timing* timed_ = nullptr;  // of the call whose events are pending
   bool timing_now_ = false;

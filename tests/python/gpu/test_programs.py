@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
 import cresset
@@ -218,15 +219,15 @@ def attention_operand(explained):
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("name", [*IDLE_MASKS, *OTHER_MASKS])
 def test_idle_masks(name, gradients, device, dtype):
-    if name == "none_at_all" and dtype is torch.bfloat16 and simulated is None:
-        pytest.skip("kernels of GPUs differ about queries that see no key")
     program = masked({**IDLE_MASKS, **OTHER_MASKS}[name])
     compiled = cresset.compile(program)
     for n in (4, 7, 1, 4) if name == "in_vmap" else (4, 7, 1, 0, 4):  # eager mode's vmap takes no empty tensors
         given = [torch.randn(2, 3, n, 8, device=device, dtype=dtype, requires_grad=gradients) for _ in range(3)]
         given[0].data[:, :, :2] = float("nan") if n == 7 else 1.0
         beside = copied(given)
-        expected, got = program(*beside), compiled(*given)
+        got = compiled(*given)
+        with sdpa_kernel(SDPBackend.MATH):  # GPUs' kernels differ about queries that see no key
+            expected = program(*beside)
         tolerance = TOLERANCE.get(dtype, 1e-4)
         torch.testing.assert_close(got, expected, equal_nan=True, rtol=tolerance, atol=tolerance)
         if gradients and n != 7:
@@ -339,18 +340,33 @@ def test_training(name, whole, step, dtype, optimizer):
     assert (updates[1] - updates[0]).norm() <= (0.05 if exact else 0.25) * updates[0].norm()
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
-@pytest.mark.parametrize("columns", [1001, 1002, 1008])
-@pytest.mark.parametrize("bias", [False, True])
-def test_products_with_odd_rows(bias, columns, dtype):
-    weight, added = cuda(columns, 1024, dtype=dtype) / 32, cuda(columns, dtype=dtype) if bias else None
-    program = lambda x: F.linear(x.tanh(), weight, added) + 1  # noqa: E731
+@pytest.mark.parametrize(
+    "columns, bias, dtype",
+    [
+        (1001, False, torch.float32),
+        (1001, True, torch.bfloat16),
+        (1002, False, torch.bfloat16),
+        (1008, True, torch.float32),
+    ],
+)
+def test_products_with_odd_rows(columns, bias, dtype):
+    inner = 1024
+    weight, added = cuda(columns, inner, dtype=dtype) / 32, cuda(columns, dtype=dtype) if bias else None
+    weights = [weight.clone().requires_grad_() for _ in range(2)]
+    program = lambda x, w: F.linear(x.tanh(), w, added) + 1  # noqa: E731
     compiled = cresset.compile(program)
     torch.backends.cuda.matmul.allow_tf32 = True
     try:
-        for rows in (700, 1, 2500, 0):
-            x = cuda(rows, 1024, dtype=dtype)
-            assert_same(compiled(x), program(x))
+        for rows in (520, 1, 0):
+            x = cuda(rows, inner, dtype=dtype, requires_grad=True)
+            y = x.detach().clone().requires_grad_()
+            got, expected = compiled(x, weights[0]), program(y, weights[1])
+            assert_same(got, expected)
+            gradient = cuda(rows, columns, dtype=dtype)
+            for result in (got, expected):
+                result.backward(gradient)
+            for a, b in ((x.grad, y.grad), (weights[0].grad, weights[1].grad)):
+                assert (a - b).float().norm() <= 0.02 * b.float().norm()
     finally:
         torch.backends.cuda.matmul.allow_tf32 = False
 
