@@ -69,8 +69,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tens
         gradient, query, key, value, out, logsumexp, {}, {}, query.size(2), key.size(2), 0.0, causal,
         no_number(query, {2}, at::kUInt64), no_number(query, {}, at::kUInt64), scale);
   const at::Tensor number = no_number(query, {}, at::kLong);
+  // The kernel takes this order of memory for granted.
+  const at::Tensor in_order = out.transpose(1, 2).contiguous().transpose(1, 2);
   auto made = at::_scaled_dot_product_efficient_attention_backward(
-      gradient, query, key, value, bias.value_or(at::Tensor()), out, logsumexp, number, number, 0.0,
+      gradient, query, key, value, bias.value_or(at::Tensor()), in_order, logsumexp, number, number, 0.0,
       {true, true, true, false}, causal, scale);
   return {std::get<0>(made), std::get<1>(made), std::get<2>(made)};
 }

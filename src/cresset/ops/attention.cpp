@@ -50,13 +50,15 @@ Result<Types> flash_attention_backward_shape(ShapeContext& shapes, const OpArgs&
   return gradients;
 }
 
-// A GPU's kernels leave the result in the query's memory order, or in order batch, sequence, heads, features.
-Result<TensorType> gpu_output(ShapeContext& shapes, const OpArgs& args) {
+// A GPU's kernels leave the result in the query's memory order, or in order batch, sequence, heads, features: the latter
+// always where the derivative reads the result in that order.
+Result<TensorType> gpu_output(ShapeContext& shapes, const OpArgs& args, bool always_inside = false) {
   const TensorType &query = args.tensor(0), &key = args.tensor(1), &value = args.tensor(2);
   if (query.rank() != 4 || key.rank() != 4 || value.rank() != 4) return shapes.invalid("needs tensors of 4 dimensions");
   if (!shapes.require_equal(query.sizes[3], key.sizes[3])) return shapes.invalid("query and key differ in head size");
   if (!shapes.require_equal(key.sizes[2], value.sizes[2])) return shapes.invalid("key and value differ in length");
-  if (shapes.require_equal(query.sizes[3], value.sizes[3]))
+  const bool even = shapes.require_equal(query.sizes[3], value.sizes[3]);
+  if (even && !always_inside)
     return with_shape(query, query.sizes, shapes.like_strides(query));
   return with_heads_inside(shapes, query, {query.sizes[0], query.sizes[1], query.sizes[2], value.sizes[3]},
                            query.dtype);
@@ -69,11 +71,12 @@ Result<Types> gpu_attention_shape(ShapeContext& shapes, const OpArgs& args) {
 
 // With logarithms of the sums for the derivative, rows of the efficient kernel padded to multiples of 32.
 Result<Types> gpu_attention_forward_shape(ShapeContext& shapes, const OpArgs& args) {
-  CRESSET_TRY(TensorType out, gpu_output(shapes, args));
+  const bool efficient = AttentionKernel{args.constant(6)} == AttentionKernel::Efficient;
+  CRESSET_TRY(TensorType out, gpu_output(shapes, args, efficient));
   constexpr int64_t kMultiple = 32;
   sym::ExprPool& pool = shapes.pool();
   sym::ExprId length = out.sizes[2];
-  if (AttentionKernel{args.constant(6)} == AttentionKernel::Efficient) {
+  if (efficient) {
     const sym::ExprId multiple = pool.constant(kMultiple);
     length = pool.mul(pool.floor_div(pool.add(length, pool.constant(kMultiple - 1)), multiple), multiple);
   }
