@@ -10,6 +10,7 @@
 #include "bridge/autograd/partial_gradients.h"
 #include "bridge/capture/control_flow.h"
 #include "bridge/executor/staged_program.h"
+#include "fuse/layout.h"
 #include "passes/partition.h"
 #include "passes/rewriter.h"
 
@@ -49,6 +50,7 @@ class GradientProgram::Builder {
       given.push_back(give(v, is_changing));
       saved.push_back(v);
       become_input(*out, v);
+      if (forward_.value(v).kind == graph::Value::Kind::Result) out->value(v).type.strides = strides_in_memory(v);
     }
     return out;
   }
@@ -101,8 +103,27 @@ class GradientProgram::Builder {
     for (const graph::ValueId v : forward_.constants)
       if (!read.contains(v)) changing_.insert(v);
   }
+  // Where the forward program leaves the value. A value that takes the place of a caller's tensor with gaps has none.
+  std::vector<sym::ExprId> strides_in_memory(graph::ValueId v) const {
+    const graph::TensorType& type = forward_.type(v);
+    if (is_apart(v)) return graph::contiguous_strides(forward_.pool(), type.sizes);
+    return passes::memory_of(forward_, v) == v ? fuse::own_layout(forward_, type).strides : type.strides;
+  }
+  // Whether the value is a view of a value with gaps that the forward program lays out without gaps.
+  bool is_apart(graph::ValueId v) const {
+    const graph::ValueId base = passes::memory_of(forward_, v);
+    const graph::Value& value = forward_.value(base);
+    return base != v && value.kind == graph::Value::Kind::Result &&
+           !fuse::equal_strides(forward_.env(), value.type.sizes, value.type.strides,
+                                fuse::own_layout(forward_, value.type).strides);
+  }
   Given give(graph::ValueId v, bool is_changing) {
     static const graph::OpId clone = graph::op_id("aten::clone");
+    if (is_apart(v)) {
+      graph::TensorType rows = forward_.type(v);
+      rows.strides = graph::contiguous_strides(forward_.pool(), rows.sizes);
+      v = forward_.node(forward_.add_node(clone, {v, graph::MemoryFormat::Contiguous}, {std::move(rows)})).results[0];
+    }
     const graph::Value& value = forward_.value(v);
     const bool made = value.kind == graph::Value::Kind::Input && value.result >= real_inputs_;
     if (value.kind == graph::Value::Kind::Input && !made && !is_changing) return {true, value.result};
@@ -349,17 +370,17 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
   for (size_t i = 0; i < backward_->roots.size(); ++i)
     if (backward_->roots[i].home == OutputSpec::Kind::GraphOutput && !shared_roots_[i])
       alone.push_back(views.spec(backward_->roots[i].position).position);
-  for (size_t i = 0; i < results.size(); ++i) {
+  for (const uint32_t i : views.order()) {
     const OutputSpec& spec = views.spec(i);
     if (spec.kind != OutputSpec::Kind::GraphOutput || spec.leaf) continue;
     if (std::find(alone.begin(), alone.end(), spec.position) != alone.end()) continue;
     const bool is_shared = std::find(shared_roots_.begin(), shared_roots_.end(), spec.position) != shared_roots_.end();
-    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols, results[i]);
+    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols, results);
   }
   for (const Backward::Place& place : written)
-    for (size_t i = 0; i < results.size(); ++i)
+    for (const uint32_t i : views.order())
       if (const OutputSpec& spec = views.spec(i); spec.is_view && place == Backward::Place{spec.kind, spec.position})
-        results[i] = views.of_written(i, at(place), symbols, results[i]);
+        results[i] = views.of_written(i, at(place), symbols, results);
 }
 
 std::vector<Backward::Place> GradientProgram::written() const { return written_roots(*backward_); }
