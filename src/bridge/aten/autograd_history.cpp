@@ -71,8 +71,9 @@ bool is_one_of_several(const at::Tensor& tensor) {
   return is_view_made(tensor, torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
 }
 
+// A view in grad mode of such a view is forbidden the same writes, and has a node.
 bool is_unrecorded_view(const at::Tensor& tensor) {
-  return is_view_made(tensor, torch::autograd::CreationMeta::NO_GRAD_MODE);
+  return is_view_made(tensor, torch::autograd::CreationMeta::NO_GRAD_MODE) && !recorded_edge(tensor).is_valid();
 }
 
 std::shared_ptr<const History> History::of(const at::Tensor& tensor) {
