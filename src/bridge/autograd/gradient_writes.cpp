@@ -1,6 +1,5 @@
 // The caller's tensors which a graph segment writes and which require gradients.
 #include <ATen/SequenceNumber.h>
-#include <torch/csrc/autograd/generated/Functions.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -123,8 +122,8 @@ void GradientRecorder::note_views(const std::vector<at::Tensor>& results) {
   for (const at::Tensor& view : views) {
     Viewed& known = viewed_[view.unsafeGetTensorImpl()];
     known.of = nearest_view(view, views);
-    known.is_of_base =
-        dynamic_cast<const torch::autograd::generated::AsStridedBackward1*>(view.grad_fn().get()) != nullptr;
+    const auto& edges = view.grad_fn()->next_edges();
+    known.is_of_base = edges.size() == 1 && edges[0] == torch::autograd::impl::gradient_edge(at::Tensor(view._base()));
   }
 }
 
