@@ -41,7 +41,7 @@ NAMES = {
     "mobilevit_s": (32, 0),
 }
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
-SIDES = ("cresset", "eager", "compile", "reduce_overhead")
+SIDES = ("cresset", "graphs", "eager", "compile", "reduce_overhead")  # graphs: cresset with mode="reduce-overhead"
 CALLS = 5  # of a turn
 
 
@@ -54,8 +54,8 @@ def loss_of(results):
 def side(name, module):
     if name == "eager":
         return module
-    if name == "cresset":
-        return cresset.compile(module)
+    if name in ("cresset", "graphs"):
+        return cresset.compile(module, mode="reduce-overhead" if name == "graphs" else "default")
     return torch.compile(module, mode="reduce-overhead" if name == "reduce_overhead" else "default")
 
 
@@ -120,7 +120,7 @@ def measure(name, dtype, options):
         if which == "eager":
             expected = results
         runs[which] = lambda function=function: one_call(function, module, inputs, options.train)
-        for _ in range(3):
+        for _ in range(8):  # also recordings of graphs
             runs[which]()
         if which == "cresset":
             mine = results
@@ -142,7 +142,16 @@ def measure(name, dtype, options):
 def counts():
     s = cresset.stats()
     return {
-        k: s[k] for k in ("graphs", "graph_breaks", "kernels", "extern_calls", "eager_calls", "graph_break_reasons")
+        k: s[k]
+        for k in (
+            "graphs",
+            "graph_breaks",
+            "kernels",
+            "extern_calls",
+            "eager_calls",
+            "graph_break_reasons",
+            "cuda_graphs",
+        )
     }
 
 

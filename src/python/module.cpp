@@ -6,8 +6,10 @@
 #include "bridge/aten/cuda_setup.h"
 #include "bridge/autograd/gradients.h"
 #include "bridge/capture/sym_node.h"
+#include "bridge/device/cuda/allocation_pool.h"
 #include "bridge/dispatch/capture_kernel.h"
 #include "bridge/executor/executor.h"
+#include "bridge/executor/graph_replay.h"
 #include "bridge/extern_kernels/autotune.h"
 #include "codegen/backend.h"
 #include "frontend/api/compiled_function.h"
@@ -111,6 +113,13 @@ py::dict stats() {
   out["ms_codegen"] = t.ms_codegen;
   out["programs_from_disk"] = t.programs_from_disk;
   out["frozen_values"] = t.frozen_values;
+  const bridge::GraphCounters graphs = bridge::graph_counters();
+  py::dict cuda_graphs;
+  cuda_graphs["recordings"] = graphs.recordings;
+  cuda_graphs["replays"] = graphs.replays;
+  cuda_graphs["node_updates"] = graphs.node_updates;
+  cuda_graphs["misses"] = graphs.misses;
+  out["cuda_graphs"] = cuda_graphs;
   const codegen::CodegenStats code = codegen::total_stats();  // of the whole process; reset() keeps these counters
   out["kernels_generated"] = code.kernels_compiled;
   out["kernels_from_disk"] = code.disk_hits;
@@ -120,7 +129,8 @@ py::dict stats() {
 py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
                             bool freeze, bool keep_text, bool auto_dynamic, bool evaluate, bool symbolic_numbers,
                             const py::object& guard_filter, int64_t cache_entry_limit, bool keep_rejected,
-                            std::string name, int64_t recompile_limit, bool through_aten) {
+                            std::string name, int64_t recompile_limit, bool through_aten,
+                            const std::string& cuda_graphs) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
@@ -129,6 +139,9 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.code.eager_rounding = eager_rounding;
   options.code.fuse = fuse;
   options.code.freeze = freeze;
+  options.code.cuda_graphs = cuda_graphs == "always"  ? driver::CudaGraphs::Always
+                             : cuda_graphs == "never" ? driver::CudaGraphs::Never
+                                                      : driver::CudaGraphs::Auto;
   options.keep_text = keep_text;
   options.keep_rejected = keep_rejected;
   options.through_aten = through_aten;
@@ -171,6 +184,7 @@ py::dict describe(const frontend::CacheEntry& entry, const std::string& begins) 
   row["ms_codegen"] = s.ms_codegen;
   row["bytes_planned"] = executor.stats().arena_bytes;
   row["peak_bytes"] = executor.stats().peak_arena_bytes;
+  row["cuda_graphs"] = executor.graph_state();
   return row;
 }
 
@@ -204,7 +218,8 @@ PYBIND11_MODULE(_C, m) {
         py::arg("eager_rounding"), py::arg("fuse"), py::arg("freezing") = false, py::arg("keep_text") = false,
         py::arg("auto_dynamic") = false, py::arg("evaluate") = false, py::arg("capture_scalar_outputs") = false,
         py::arg("guard_filter_fn") = py::none(), py::arg("cache_entry_limit") = 0, py::arg("keep_rejected") = false,
-        py::arg("name") = "", py::arg("recompile_limit") = -1, py::arg("through_aten") = false);
+        py::arg("name") = "", py::arg("recompile_limit") = -1, py::arg("through_aten") = false,
+        py::arg("cuda_graphs") = "auto");
   m.def("cache_entries", &cache_entries);
   // For gc.callbacks.
   m.def("after_collection", [](std::string_view phase, const py::dict& info) {
@@ -220,8 +235,10 @@ PYBIND11_MODULE(_C, m) {
   m.def("is_disabled", [] { return option_flag(Option::DISABLE); });
   m.def("stats", &stats);
   // For tests: `options` holds a codegen::nvptx::NvptxOptions, with a simulated device.
-  m.def("use_gpu",
-        [](const py::capsule& options) { bridge::use_gpu(*options.get_pointer<codegen::nvptx::NvptxOptions>()); });
+  m.def("use_gpu", [](const py::capsule& options, const py::capsule& pools) {
+    bridge::use_gpu(*options.get_pointer<codegen::nvptx::NvptxOptions>());
+    bridge::set_allocation_pools(*pools.get_pointer<bridge::MakeAllocationPool>());
+  });
   m.def("break_kinds", [] {  // (name, description, remedy) of each kind of graph break
     py::list rows;
 #define CRESSET_BREAK_KIND(name, description, remedy) rows.append(py::make_tuple(#name, description, remedy));
@@ -229,7 +246,10 @@ PYBIND11_MODULE(_C, m) {
 #undef CRESSET_BREAK_KIND
     return rows;
   });
-  m.def("reset_stats", &frontend::reset_totals);
+  m.def("reset_stats", [] {
+    frontend::reset_totals();
+    bridge::reset_graph_counters();
+  });
   m.def("learned", [](const py::object& f) { return state_of(f).feedback().texts(); });
   frontend::install_source_lines();
   frontend::add_control_functions(m.ptr());

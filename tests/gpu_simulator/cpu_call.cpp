@@ -11,6 +11,7 @@
 
 #include "cuda_devices.h"
 #include "cuda_memory.h"
+#include "simulated_gpu.h"
 
 namespace cresset::gpu_simulator {
 namespace {
@@ -252,8 +253,71 @@ void check_is_torchs(const c10::OperatorHandle& op) {
 void redispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DeviceIndex device) {
   const at::AutoDispatchBelowADInplaceOrView guard;
   std::optional<SeededByDevice> seeded;
-  if (op.hasTag(at::Tag::nondeterministic_seeded)) seeded.emplace(device);
+  const bool draws = op.hasTag(at::Tag::nondeterministic_seeded);
+  TORCH_CHECK(!draws || !gpu()->spoil(current_stream(device)),
+              "Attempt to increase offset for a CUDA generator not in capture mode.");
+  if (draws) seeded.emplace(device);
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
+// ---- recording: a call on a stream that records must leave no trace, and is made again by each run of the recording
+
+// The contents of the arguments that a call writes.
+class WrittenArguments {
+ public:
+  WrittenArguments(const c10::OperatorHandle& op, const torch::jit::Stack& arguments) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const auto* const alias = op.schema().arguments()[i].alias_info();
+      if (alias == nullptr || !alias->isWrite()) continue;
+      each_tensor(arguments[i], [this](const at::Tensor& tensor) { before_.emplace_back(tensor, tensor.clone()); });
+    }
+  }
+  void restore() {
+    for (auto& [tensor, contents] : before_) tensor.copy_(contents);
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> before_;
+};
+
+void refuse_what_cannot_be_recorded(const c10::OperatorHandle& op, const torch::jit::Stack& arguments, void* stream) {
+  static const std::unordered_set<std::string> reading{
+      "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select",
+      "aten::is_nonzero",          "aten::equal",   "aten::_unique2"};
+  bool refused = reading.contains(op.schema().name());
+  for (const IValue& value : arguments)
+    each_tensor(
+        value, [&](const at::Tensor& tensor) { refused |= tensor.defined() && !tensor.is_cuda() && tensor.dim() > 0; });
+  if (!refused) return;
+  gpu()->spoil(stream);
+  TORCH_CHECK(false, "CUDA error: operation not permitted when stream is capturing");
+}
+
+void record(const c10::OperatorHandle& op, torch::jit::Stack arguments, const torch::jit::Stack& results,
+            void* stream) {
+  std::unordered_set<const StorageImpl*> given;
+  for (const IValue& value : arguments)
+    each_tensor(value, [&](const at::Tensor& t) {
+      if (t.defined()) given.insert(t.storage().unsafeGetStorageImpl());
+    });
+  std::vector<at::Tensor> made;
+  for (const IValue& value : results)
+    each_tensor(value, [&](const at::Tensor& t) {
+      const bool own = t.defined() && !given.contains(t.storage().unsafeGetStorageImpl());
+      made.push_back(own ? t : at::Tensor());
+      if (own) std::memset(t.storage().mutable_data(), 0xa5, t.storage().nbytes());
+    });
+  gpu()->record(stream, [op, arguments = std::move(arguments), made = std::move(made)] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    torch::jit::Stack stack = arguments;
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+    size_t next = 0;
+    for (const IValue& value : stack)
+      each_tensor(value, [&](const at::Tensor& t) {
+        const at::Tensor& into = made.at(next++);
+        if (into.defined() && into.numel() != 0) into.copy_(t);
+      });
+  });
 }
 
 }  // namespace
@@ -263,9 +327,20 @@ void call_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t arguments = op.schema().arguments().size(), results = op.schema().returns().size();
   CommonDevice common(takes_all_devices(op.schema().name()));
   for (size_t i = stack->size() - arguments; i < stack->size(); ++i) common.see((*stack)[i]);
+  void* const stream = current_stream(common.index());
+  const bool recording = gpu()->is_recording(stream);
+  if (recording)
+    refuse_what_cannot_be_recorded(op, {stack->end() - static_cast<ptrdiff_t>(arguments), stack->end()}, stream);
   Twins twins(common.index());
   for (size_t i = stack->size() - arguments; i < stack->size(); ++i) (*stack)[i] = argument_to_cpu(twins, (*stack)[i]);
+  torch::jit::Stack given;
+  if (recording) given.assign(stack->end() - static_cast<ptrdiff_t>(arguments), stack->end());
+  WrittenArguments written(op, given);
   redispatch(op, stack, common.index());
+  if (recording) {
+    record(op, std::move(given), {stack->end() - static_cast<ptrdiff_t>(results), stack->end()}, stream);
+    written.restore();
+  }
   for (size_t i = stack->size() - results; i < stack->size(); ++i)
     (*stack)[i] = map_tensors((*stack)[i], [&](const at::Tensor& tensor) { return twins.to_cuda(tensor); });
   twins.write_back();

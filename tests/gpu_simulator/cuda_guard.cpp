@@ -82,6 +82,10 @@ class SimulatedGuard final : public c10::impl::DeviceGuardImplInterface {
 
 DeviceIndex current_device() { return this_device; }
 
+void* current_stream(DeviceIndex device) {
+  return reinterpret_cast<void*>(this_stream.at(static_cast<size_t>(device)));
+}
+
 void register_guard() { static const c10::impl::DeviceGuardImplRegistrar registrar(c10::kCUDA, new SimulatedGuard()); }
 
 }  // namespace cresset::gpu_simulator

@@ -2,6 +2,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <atomic>
 #include <new>
 
 #include "cuda_devices.h"
@@ -10,6 +11,9 @@
 namespace cresset::gpu_simulator {
 namespace {
 
+// Without members, the hooks keep this flag apart.
+std::atomic<bool> has_cudnn = false;
+
 // What torch's core asks of the CUDA library.
 class SimulatedHooks final : public at::CUDAHooksInterface {
  public:
@@ -17,6 +21,7 @@ class SimulatedHooks final : public at::CUDAHooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasCUDA() const override { return true; }
+  bool compiledWithCuDNN() const override { return has_cudnn; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override {
     return default_generator(device < 0 ? gpu_simulator::current_device() : device);
@@ -52,6 +57,8 @@ void replace_hooks() {
 }
 
 }  // namespace
+
+void set_cudnn(bool present) { has_cudnn = present; }
 
 void register_guard();
 

@@ -80,6 +80,19 @@ void with_f32_statistics(const c10::OperatorHandle& op, torch::jit::Stack* stack
   for (size_t i = 0; keeps_f32 && i < 2; ++i) from_last(stack, i) = from_last(stack, i).toTensor().to(at::kFloat);
 }
 
+// (input, weight, bias, running_mean, running_var, training, momentum, eps). Without training, GPUs save the running
+// statistics.
+void batch_norm(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const bool training = from_last(stack, 2).toBool();
+  const double eps = from_last(stack, 0).toDouble();
+  const c10::IValue mean = from_last(stack, 4), variance = from_last(stack, 3);
+  with_f32_statistics<7>(op, stack);
+  if (training) return;
+  const at::ScalarType saved = from_last(stack, 0).toTensor().scalar_type();
+  from_last(stack, 1) = mean.toTensor().to(saved, false, /*copy=*/true, at::MemoryFormat::Contiguous);
+  from_last(stack, 0) = variance.toTensor().to(saved).add(eps).rsqrt();
+}
+
 // (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask). The CPU's kernel wants the dtype that its
 // forward pass gives: f32 beside parameters of f32 alone.
 void layer_norm_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -101,6 +114,47 @@ void batch_norm_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack
     if (from_last(stack, i).isTensor())
       from_last(stack, i) = from_last(stack, i).toTensor().to(from_last(stack, 8).toTensor().scalar_type());
   call_on_cpu(op, stack);
+}
+
+// (weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx),
+// with the results (output, offset2bag, bag_size, max_indices). The CPU's kernels leave out numbers which their
+// derivatives do not read, and their bags have no place for the last offset.
+void embedding_bag(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  constexpr int64_t kMax = 2;  // the mode
+  const at::Tensor indices = from_last(stack, 7).toTensor(), offsets = from_last(stack, 6).toTensor();
+  const bool max = from_last(stack, 4).toInt() == kMax;
+  const int64_t padding = from_last(stack, 0).toInt();
+  const int64_t bags = std::max<int64_t>(offsets.size(0) - (from_last(stack, 1).toBool() ? 1 : 0), 0);
+  const at::ScalarType dtype = c10::promoteTypes(indices.scalar_type(), offsets.scalar_type());
+  call_on_cpu(op, stack);
+  const at::Tensor at = at::arange(indices.size(0), indices.options().dtype(at::kLong));
+  const at::Tensor bag_of =
+      at::searchsorted(offsets.narrow(0, 0, bags).to(at::kLong), at, false, /*right=*/true).sub(1).clamp_min(0);
+  const at::Tensor counts = at::zeros(offsets.sizes(), indices.options().dtype(at::kLong));
+  if (bags > 0) counts.scatter_add_(0, bag_of, indices.ne(padding).to(at::kLong));
+  from_last(stack, 2) = bag_of.to(dtype);
+  from_last(stack, 1) = counts.to(dtype);
+  const at::Tensor greatest = from_last(stack, 0).toTensor();
+  from_last(stack, 0) = max ? greatest.to(dtype) : at::empty({0}, indices.options().dtype(dtype));
+}
+
+// GPUs have the operator in 16 bits, and the CPU has not: it runs on the same numbers as f32.
+void in_f32(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  std::optional<at::ScalarType> narrow;
+  for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
+    c10::IValue& value = from_last(stack, i);
+    if (!value.isTensor() || !value.toTensor().defined() || !is_16_bit(value)) continue;
+    narrow = value.toTensor().scalar_type();
+    value = value.toTensor().to(at::kFloat);
+  }
+  call_on_cpu(op, stack);
+  for (size_t i = 0; narrow && i < op.schema().returns().size(); ++i)
+    from_last(stack, i) = from_last(stack, i).toTensor().to(*narrow);
+}
+
+at::Tensor cudnn_grid_sampler(const at::Tensor& input, const at::Tensor& grid) {
+  constexpr int64_t kBilinear = 0, kZeros = 0;
+  return at::grid_sampler_2d(input, grid, kBilinear, kZeros, /*align_corners=*/true);
 }
 
 // There are no libraries for losses.
@@ -134,10 +188,16 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
     library.impl(name, CppFunction::makeFromBoxedFunction<&softmax_backward>());
   library.impl("native_layer_norm", CppFunction::makeFromBoxedFunction<&with_f32_statistics<4>>());
   library.impl("native_layer_norm_backward", CppFunction::makeFromBoxedFunction<&layer_norm_backward>());
-  library.impl("native_batch_norm", CppFunction::makeFromBoxedFunction<&with_f32_statistics<7>>());
-  library.impl("_native_batch_norm_legit", CppFunction::makeFromBoxedFunction<&with_f32_statistics<7>>());
+  for (const char* name : {"native_batch_norm", "_native_batch_norm_legit"})
+    library.impl(name, CppFunction::makeFromBoxedFunction<&batch_norm>());
   library.impl("_native_batch_norm_legit.no_stats", CppFunction::makeFromBoxedFunction<&with_f32_statistics<5>>());
   library.impl("native_batch_norm_backward", CppFunction::makeFromBoxedFunction<&batch_norm_backward>());
+  for (const char* name : {"_embedding_bag", "_embedding_bag_forward_only"})
+    library.impl(name, CppFunction::makeFromBoxedFunction<&embedding_bag>());
+  for (const char* name : {"multi_margin_loss", "multi_margin_loss_backward", "multilabel_margin_loss_forward",
+                           "multilabel_margin_loss_backward"})
+    library.impl(name, CppFunction::makeFromBoxedFunction<&in_f32>());
+  library.impl("cudnn_grid_sampler", &cudnn_grid_sampler);
   for (const char* name : kOperators) library.impl(name, CppFunction::makeFromBoxedFunction<&call_on_cpu>());
 }
 

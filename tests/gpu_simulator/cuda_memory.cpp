@@ -21,7 +21,10 @@ constexpr size_t kAlignment = 512;  // of torch's allocator on GPUs
 struct Block {
   size_t bytes;
   c10::DeviceIndex device;
+  bool kept;
 };
+
+thread_local bool keeping = false;
 
 // Of the process; never destroyed, since tensors die late.
 struct Memory {
@@ -64,6 +67,7 @@ void free_block(void* data) {
   {
     std::lock_guard lock(memory().mutex);
     const auto found = memory().blocks.find(data);
+    if (found->second.kept) return;
     uncount(found->second.bytes, found->second.device);
     memory().blocks.erase(found);
   }
@@ -78,7 +82,7 @@ void* allocate_block(size_t bytes, c10::DeviceIndex device) {
   }
   void* const data = take(bytes);
   std::lock_guard lock(memory().mutex);
-  memory().blocks[data] = {bytes, device};
+  memory().blocks[data] = {bytes, device, keeping};
   return data;
 }
 
@@ -165,6 +169,9 @@ void set_memory_limit(c10::DeviceIndex device, int64_t bytes) {
   std::lock_guard lock(memory().mutex);
   memory().counters.at(static_cast<size_t>(device)).limit = bytes;
 }
+
+void begin_keeping() { keeping = true; }
+void end_keeping() { keeping = false; }
 
 void set_garbage(uint8_t byte) { memory().garbage = byte; }
 

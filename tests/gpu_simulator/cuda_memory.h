@@ -21,6 +21,11 @@ void set_memory_limit(c10::DeviceIndex device, int64_t bytes);
 // The byte in fresh memory. 0xff makes floating-point numbers NaN.
 void set_garbage(uint8_t byte);
 
+// Between begin and end, memory that this thread allocates is never given to anybody else, also when it is freed: a
+// recording keeps it.
+void begin_keeping();
+void end_keeping();
+
 // Torch's allocator for CUDA: on the current device.
 c10::Allocator& cuda_allocator();
 // Memory of the same device for a storage that kernels of the CPU see (and may enlarge).

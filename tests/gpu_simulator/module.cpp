@@ -2,6 +2,7 @@
 // its only user.
 #include <torch/csrc/utils/pybind.h>
 
+#include "bridge/device/cuda/allocation_pool.h"
 #include "codegen/nvptx/nvptx_backend.h"
 #include "cuda_devices.h"
 #include "cuda_memory.h"
@@ -9,15 +10,16 @@
 #include "torch_cuda.h"
 
 namespace cresset::gpu_simulator {
-namespace {
-
-namespace py = pybind11;
-using codegen::nvptx::NvptxOptions;
 
 const std::shared_ptr<SimulatedGpu>& gpu() {
   static const auto* const gpu = new std::shared_ptr<SimulatedGpu>(std::make_shared<SimulatedGpu>());
   return *gpu;
 }
+
+namespace {
+
+namespace py = pybind11;
+using codegen::nvptx::NvptxOptions;
 
 // For cresset._C.use_gpu.
 py::capsule gpu_options() {
@@ -26,6 +28,19 @@ py::capsule gpu_options() {
                                          .chip = gpu()->properties().chip,
                                          .from_disk_cache = false};
   return {options, [](void* made) { delete static_cast<NvptxOptions*>(made); }};
+}
+
+class KeepingPool final : public bridge::AllocationPool {
+ public:
+  void begin(runtime::Stream) override { begin_keeping(); }
+  void end() override { end_keeping(); }
+};
+
+py::capsule allocation_pools() {
+  static bridge::MakeAllocationPool make = [](c10::Device) -> std::unique_ptr<bridge::AllocationPool> {
+    return std::make_unique<KeepingPool>();
+  };
+  return py::capsule(&make);
 }
 
 py::dict gpu_counters() {
@@ -40,7 +55,10 @@ py::dict gpu_counters() {
                                                                       {"copied_bytes", &c.copied_bytes},
                                                                       {"fills", &c.fills},
                                                                       {"filled_bytes", &c.filled_bytes},
-                                                                      {"synchronizations", &c.synchronizations}};
+                                                                      {"synchronizations", &c.synchronizations},
+                                                                      {"graphs", &c.graphs},
+                                                                      {"graph_runs", &c.graph_runs},
+                                                                      {"graph_updates", &c.graph_updates}};
   for (const auto& [name, counter] : rows) out[name] = counter->load();
   return out;
 }
@@ -61,6 +79,7 @@ PYBIND11_MODULE(cresset_gpu_simulator, m) {
   m.attr("devices") = static_cast<int>(kDevices);
   define_torch_functions(m);
   m.def("gpu_options", &gpu_options);
+  m.def("allocation_pools", &allocation_pools);
   m.def("gpu_counters", &gpu_counters);
   m.def("fail_launch", [](int64_t n) { gpu()->fail_launch(n); });
   m.def("fail_allocation", [](int64_t n) { gpu()->fail_allocation(n); });
@@ -68,6 +87,7 @@ PYBIND11_MODULE(cresset_gpu_simulator, m) {
   m.def("reset_peak", &reset_peak);
   m.def("set_memory_limit", &set_memory_limit);
   m.def("set_garbage", &set_garbage);
+  m.def("set_cudnn", &set_cudnn);
   m.def("default_generator", [](c10::DeviceIndex device) { return default_generator(device); });
 }
 

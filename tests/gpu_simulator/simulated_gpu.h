@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
 
@@ -21,6 +22,7 @@ struct GpuCounters {
   std::atomic<int64_t> copies{0}, copied_bytes{0};
   std::atomic<int64_t> fills{0}, filled_bytes{0};
   std::atomic<int64_t> synchronizations{0};
+  std::atomic<int64_t> graphs{0}, graph_runs{0}, graph_updates{0};
 };
 
 // Fails a single event: the next if n is 1.
@@ -63,8 +65,23 @@ class SimulatedGpu final : public runtime::GpuDevice {
   void record(runtime::Event event, runtime::Stream stream) override;
   bool is_done(runtime::Event) override { return true; }
   double milliseconds_between(runtime::Event begin, runtime::Event end) override;
+  runtime::Stream make_stream() override;
+  bool is_recording(runtime::Stream stream) override;
+  void begin_recording(runtime::Stream stream) override;
+  runtime::GraphNode last_recorded(runtime::Stream stream) override;
+  std::unique_ptr<runtime::LaunchGraph> end_recording(runtime::Stream stream) override;
+
+  // Adds work of another kind to the recording of the stream, if there is one. `work` is no kernel.
+  bool record(runtime::Stream stream, std::function<void()> work);
+  // The work recorded on the stream cannot be recorded: the recording fails at its end.
+  bool spoil(runtime::Stream stream);
 
  private:
+  struct Recording;
+  class Graph;
+  // nullptr: the stream does not record.
+  Recording* recording(runtime::Stream stream);
+  void run(runtime::DeviceFunction function, const runtime::LaunchConfig& config, std::vector<int64_t> parameters);
   void check_config(const void* function, const runtime::LaunchConfig& config);
 
   const runtime::DeviceProperties properties_;
@@ -73,6 +90,7 @@ class SimulatedGpu final : public runtime::GpuDevice {
   std::mutex mutex_;
   std::vector<std::unique_ptr<SimtModule>> modules_;
   std::unordered_map<const void*, int64_t> shared_limits_;  // by function, where raised
+  std::unordered_map<runtime::Stream, std::unique_ptr<Recording>> recordings_;
 };
 
 // Gives the device the text of LLVM as the image.

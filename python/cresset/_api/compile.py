@@ -179,7 +179,9 @@ def mark_static(tensor, dim=None):
 def stats():
     """Statistics since the process began or the last ``reset()``: a dict of counts and milliseconds."""
     out = deprecated.Renamed(_C.stats(), deprecated.STATS, "stats()")
-    out["bytes_planned"] = sum(row.get("bytes_planned", 0) for f in list(_compiled) for row in _C.cache_entries(f))
+    rows = [row for f in list(_compiled) for row in _C.cache_entries(f)]
+    out["bytes_planned"] = sum(row.get("bytes_planned", 0) for row in rows)
+    out["cuda_graphs"]["programs"] = [row["cuda_graphs"] for row in rows if row.get("cuda_graphs")]
     return out
 
 

@@ -39,8 +39,16 @@ OPTIONS = {
         False,
         "numbers read from integer tensors, by item() or tolist(), are symbols, which may be sizes",
     ),
+    "cuda_graphs": (
+        "auto",
+        "'always': programs on GPUs are recorded as CUDA graphs and replayed; 'never'; 'auto': where launches bound a call",
+    ),
     "frontend": (_FRONT_END, "'evaluate': by the bytecode evaluator; 'trace': by CPython, on proxy tensors"),
 }
+_CUDA_GRAPHS = ("auto", "always", "never")
+_GRAPHS_OF_MODE = {"reduce-overhead": "always", "max-autotune": "always", "max-autotune-no-cudagraphs": "never"}
+#: Inductor's option of the same meaning: True or False.
+_INDUCTOR_GRAPHS = "triton.cudagraphs"
 _GUARD_FILTER = (
     "guard_filter_fn",
     "a function of a list of cresset.GuardEntry that returns a boolean for each: False drops that guard. UNSAFE: compiled "
@@ -95,6 +103,12 @@ def _check_option(name, value):
             raise SettingError(f"cresset.compile: unknown frontend {value!r}; expected 'trace' or 'evaluate'")
         if value == "evaluate" and _NO_EVALUATOR:
             raise SettingError(f"cresset.compile: frontend='evaluate' cannot be had here: {_NO_EVALUATOR}")
+    elif name == "cuda_graphs":
+        if value not in _CUDA_GRAPHS:
+            raise SettingError(
+                f"cresset.compile: unknown value {value!r} of option 'cuda_graphs'; expected one of "
+                f"{', '.join(map(repr, _CUDA_GRAPHS))}"
+            )
     elif not isinstance(value, bool):
         raise TypeError(f"cresset.compile: option {name!r} must be True or False, got {value!r}")
 
@@ -119,9 +133,12 @@ def check_options(mode, options, dynamic=None, backend=None):
     if options is not None and not isinstance(options, dict):
         raise TypeError(f"cresset.compile: options must be a dict, got {type(options).__name__}")
     chosen = {name: default for name, (default, _) in OPTIONS.items()}
-    no_effect = [f"mode={mode!r}"] if mode not in (None, "default") else []
+    chosen["cuda_graphs"] = _GRAPHS_OF_MODE.get(mode, "auto")
+    no_effect = [f"mode={mode!r}"] if mode not in (None, "default", *_GRAPHS_OF_MODE) else []
     for name, value in (options or {}).items():
         name = deprecated.option(name)
+        if name == _INDUCTOR_GRAPHS and isinstance(value, bool):
+            name, value = "cuda_graphs", "always" if value else "never"
         if name not in OPTIONS and name not in (_GUARD_FILTER[0], _CACHE_ENTRY_LIMIT[0]) and _is_inductor_option(name):
             no_effect.append(f"options={{{name!r}: {value!r}}}")
             continue

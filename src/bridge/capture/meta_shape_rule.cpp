@@ -81,6 +81,22 @@ class MetaCall {
   }
   const graph::Device& device() const { return device_; }
   bool is_on_trust() const { return !on_meta_ && !must_run(op_) && checks_of(handle_, op_) == ops::Checks::NoSizes; }
+  // Called after the CPU's kernel lacked the dtype of a call for another device: runs it on f32 in the place of 16-bit
+  // floats. Returns false where the dtypes of the results would not be known then.
+  bool turn_to_wider_floats() {
+    if (on_meta_ || narrow_ || device_.kind == graph::DeviceKind::Cpu) return false;
+    bool mixed = false;
+    const auto see = [&](DType dtype) {
+      mixed = mixed || dtype == DType::F32 || (narrow_ && is_narrow(dtype) && *narrow_ != dtype);
+      if (is_narrow(dtype)) narrow_ = dtype;
+    };
+    graph::Graph::for_each_value(args_, [&](const graph::ValueId& v) { see(capture_.graph().type(v).dtype); });
+    for (const graph::Arg& arg : args_)
+      if (const auto* dtype = std::get_if<DType>(&arg)) see(*dtype);
+    if (mixed) narrow_.reset();
+    return narrow_.has_value();
+  }
+  DType dtype_of_result(DType made) const { return narrow_ && made == DType::F32 ? *narrow_ : made; }
   // Called after the operator refused zeros: tries ones and identity matrices, then the meta kernel. Returns false when
   // no alternative is left.
   bool turn_to_another_way() {
@@ -102,7 +118,7 @@ class MetaCall {
       std::vector<int64_t> sizes, strides;
       for (const ExprId e : type.sizes) sizes.push_back(value(e));
       for (const ExprId e : type.strides) strides.push_back(value(e));
-      return made[id] = empty(sizes, strides, to_torch(type.dtype));
+      return made[id] = empty(sizes, strides, to_torch(dtype_of_sample(type.dtype)));
     };
     const c10::FunctionSchema& schema = handle_.schema();
     torch::jit::Stack stack;
@@ -112,7 +128,8 @@ class MetaCall {
         stack.emplace_back(c10::Device(c10::kMeta));
         continue;
       }
-      stack.push_back(to_torch(args_[i], type, tensor, value));
+      const auto* dtype = std::get_if<DType>(&args_[i]);
+      stack.push_back(to_torch(dtype != nullptr ? graph::Arg(dtype_of_sample(*dtype)) : args_[i], type, tensor, value));
       // An absent device argument of a factory means CPU here, and meta for the inference of its result.
       if (on_meta_ && type == ArgType::Device && stack.back().isNone()) stack.back() = c10::Device(c10::kMeta);
     }
@@ -188,6 +205,9 @@ class MetaCall {
     const bool* wanted = position ? std::get_if<bool>(&args_[static_cast<size_t>(*position)]) : nullptr;
     return wanted != nullptr && !*wanted ? 1u << 1 : 0;
   }
+  static bool is_narrow(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+  DType dtype_of_sample(DType dtype) const { return narrow_ && is_narrow(dtype) ? DType::F32 : dtype; }
+
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) const {
     if (on_meta_) return at::Tensor(at::detail::empty_strided_meta(sizes, strides, dtype));
     const Capture::StepAside aside;
@@ -218,6 +238,7 @@ class MetaCall {
   const std::vector<graph::Arg>& args_;
   graph::OpId op_;
   bool on_meta_ = true, on_ones_ = false;
+  std::optional<DType> narrow_;  // the dtype of the call for which samples have f32
   std::vector<ExprId> sizes_;
   graph::Device device_;
   mutable uint64_t absent_ = 0;
@@ -429,6 +450,9 @@ class GenericRule {
   Tensors called(const std::function<int64_t(ExprId)>& value) {
     try {
       return call_.run(value);
+    } catch (const c10::NotImplementedError&) {
+      if (!call_.turn_to_wider_floats() && !call_.turn_to_another_way()) throw;
+      return called(value);
     } catch (const std::exception&) {
       if (!call_.turn_to_another_way()) throw;
       return called(value);
@@ -457,7 +481,7 @@ class GenericRule {
       graph::TensorType type;
       const std::optional<DType> dtype = from_torch(t.scalar_type());
       if (!dtype) abort_capture(BreakKind::UnsupportedDtype, "a result dtype that graphs do not represent");
-      type.dtype = *dtype;
+      type.dtype = call_.dtype_of_result(*dtype);
       type.device = call_.device();
       for (const int64_t s : t.sizes()) type.sizes.push_back(number(s));
       if (predictor != nullptr && !dense_[i].empty())

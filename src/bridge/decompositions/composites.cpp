@@ -16,6 +16,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/fill_diagonal_ops.h>
+#include <ATen/ops/grid_sampler_2d.h>
+#include <ATen/ops/grid_sampler_3d.h>
+#include <ATen/ops/grid_sampler_native.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/mul_ops.h>
 #include <ATen/ops/native_batch_norm.h>
@@ -38,6 +41,7 @@
 #include "bridge/capture/trace_tensor.h"
 #include "bridge/decompositions/broadcasting.h"
 #include "bridge/decompositions/gpu_attention.h"
+#include "bridge/decompositions/idle_mask.h"
 #include "bridge/decompositions/losses.h"
 #include "bridge/decompositions/matmul.h"
 #include "bridge/decompositions/norms.h"
@@ -176,15 +180,18 @@ bool has_no_heads(const at::Tensor& query) {
 }
 
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
+                     const std::optional<at::Tensor>& given, double dropout, bool causal, std::optional<double> scale,
                      bool grouped) {
   if (has_no_heads(query)) {
     Capture* const capture = Capture::current();
     if (capture != nullptr && !capture->closed())
       capture->flush({BreakKind::UnsupportedOperator, "attention without heads"});
     const Capture::StepAside aside;
-    return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped);
+    return at::native::scaled_dot_product_attention(query, key, value, given, dropout, causal, scale, grouped);
   }
+  // The CPU's kernel without a mask gives 0 where the scores are NaN.
+  const bool idle_mask = query.is_cuda() && given && given->defined() && !causal && is_idle_mask(*given, query, key);
+  const std::optional<at::Tensor> mask = idle_mask ? std::nullopt : given;
   const SizeOblivious oblivious;
   if (query.is_cuda())
     if (const auto made = gpu_attention({query, key, value, mask, dropout, causal, scale, grouped})) return *made;
@@ -213,6 +220,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, int64_t> batch_norm_i
       at::native_batch_norm(input, weight, bias, mean, variance, training || !has_statistics, momentum, eps);
   at::Tensor reserve = at::empty({0}, input.options().dtype(at::kByte));
   return {std::move(out), std::move(saved_mean), std::move(saved_scale), std::move(reserve), 0};
+}
+
+// On a GPU ATen's composite asks for sizes, and chooses cuDNN for some of them. ATen's kernels compute the same values.
+at::Tensor grid_sampler(const at::Tensor& input, const at::Tensor& grid, int64_t interpolation, int64_t padding,
+                        bool align_corners) {
+  if (input.is_cuda() && input.dim() == 4)
+    return at::grid_sampler_2d(input, grid, interpolation, padding, align_corners);
+  if (input.is_cuda() && input.dim() == 5)
+    return at::grid_sampler_3d(input, grid, interpolation, padding, align_corners);
+  return at::native::grid_sampler(input, grid, interpolation, padding, align_corners);
 }
 
 // ATen's version needs all sizes as numbers. Invalid arguments are left to it.
@@ -577,6 +594,7 @@ void install_symbolic_composites() {
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("adaptive_avg_pool2d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool2d_symint>));
       made->back()->impl("adaptive_avg_pool3d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool3d_symint>));
+      made->back()->impl("grid_sampler", TORCH_FN(grid_sampler));
       made->back()->impl("linalg_matrix_norm", TORCH_FN(matrix_norm));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
       made->back()->impl("matmul", TORCH_FN(symbolic_matmul));

@@ -173,7 +173,7 @@ Optional aligned_mask(const Attention& a) {
   const c10::SymInt length = a.key.sym_size(2);
   at::Tensor mask = *a.mask;
   for (int64_t d = 0; d < mask.dim() - 1; ++d)
-    if (same_size(mask.sym_stride(d), 0)) mask = mask.narrow_symint(d, 0, 1);
+    if (same_size(mask.sym_stride(d), 0) && holds(mask.sym_size(d).sym_ge(1))) mask = mask.narrow_symint(d, 0, 1);
   mask = added(mask, a.query)->to(a.query.scalar_type());
   std::vector<c10::SymInt> row = mask.sym_sizes().vec();
   row.back() = length;

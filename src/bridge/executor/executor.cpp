@@ -8,12 +8,14 @@
 #include "bridge/device/cpu/arena.h"
 #include "bridge/device/cpu/result_allocator.h"
 #include "bridge/executor/executor_context.h"
+#include "bridge/executor/graph_replay.h"
 #include "codegen/cpu/cpu_backend.h"
 
 namespace cresset::bridge {
 namespace {
 
 constexpr size_t kIdleContexts = 64;
+constexpr int kContextsWithGraphs = 8;
 
 void* find_symbol(const char* name) {
   // Python loads libtorch with local visibility, so the global scope alone is not sufficient.
@@ -44,7 +46,7 @@ std::unique_ptr<BoundContext> Executor::check_out(c10::ArrayRef<int64_t> symbols
     ++stats_.contexts_bound;
   }
   CRESSET_CHECK(symbols.size() == program().symbols.size(), "a program was given the wrong number of symbols");
-  return std::make_unique<BoundContext>(program(), constants_, symbols, frozen_);
+  return std::make_unique<BoundContext>(program(), constants_, symbols, frozen_, compiled_.cuda_graphs);
 }
 
 void Executor::check_in(std::unique_ptr<BoundContext> context) {
@@ -57,9 +59,25 @@ void Executor::check_in(std::unique_ptr<BoundContext> context) {
   stats_.arena_bytes = context->arena_bytes();
   stats_.peak_arena_bytes = std::max(stats_.peak_arena_bytes, stats_.arena_bytes);
   idle_.push_back(std::move(context));
+  drop_old_graphs();
   if (idle_.size() <= kIdleContexts) return;
   evicted = std::move(idle_.front());
   idle_.erase(idle_.begin());
+}
+
+// Graphs stay for the sizes used last.
+void Executor::drop_old_graphs() {
+  int found = 0;
+  for (size_t i = idle_.size(); i-- > 0;) {
+    GraphReplay* const graphs = idle_[i]->graphs();
+    if (graphs != nullptr && graphs->has_graphs() && ++found > kContextsWithGraphs) graphs->drop();
+  }
+}
+
+std::string Executor::graph_state() const {
+  const std::lock_guard lock(mutex_);
+  GraphReplay* const graphs = idle_.empty() ? nullptr : idle_.back()->graphs();
+  return graphs == nullptr ? "" : graphs->state();
 }
 
 struct Executor::CheckedOut {
@@ -99,6 +117,7 @@ void configure_codegen() {
 
 void trim_memory() {
   ArenaPool::get().trim();
+  GraphMemory::trim();
   trim_result_memory();
 }
 

@@ -54,12 +54,15 @@ class Executor {
   const driver::Stats& compile_stats() const { return compiled_.stats; }
   const std::vector<at::Tensor>& constants() const { return constants_; }
   ExecutorStats stats() const;
+  // What is done about CUDA graphs in the last call's sizes; empty: nothing is wanted, or a call runs.
+  std::string graph_state() const;
   void drop_contexts();  // frees the memory of idle contexts
 
  private:
   struct CheckedOut;
   std::unique_ptr<BoundContext> check_out(c10::ArrayRef<int64_t> symbols);
   void check_in(std::unique_ptr<BoundContext> context);
+  void drop_old_graphs();
 
   const driver::Compiled compiled_;
   const std::vector<at::Tensor> constants_;

@@ -15,6 +15,8 @@
 #include "bridge/executor/extern_arguments.h"
 #include "bridge/executor/extern_kernel.h"
 #include "bridge/executor/frozen_weights.h"
+#include "bridge/executor/graph_replay.h"
+#include "codegen/nvptx/nvptx_backend.h"
 
 namespace cresset::bridge {
 
@@ -70,7 +72,7 @@ std::optional<c10::Device> gpu_of(const runtime::Program& program) {
 }  // namespace
 
 BoundContext::BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
-                           c10::ArrayRef<int64_t> symbols, FrozenWeights* frozen)
+                           c10::ArrayRef<int64_t> symbols, FrozenWeights* frozen, driver::CudaGraphs cuda_graphs)
     : program_(program),
       constants_(constants),
       frozen_(frozen),
@@ -94,6 +96,9 @@ BoundContext::BoundContext(const runtime::Program& program, const std::vector<at
   bind_steps();
   plan_fresh();
   find_drops();
+  const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
+  if (cuda_graphs != driver::CudaGraphs::Never && memory_.device().is_cuda() && gpu != nullptr)
+    graphs_ = std::make_unique<GraphReplay>(*this, *gpu, memory_.device(), cuda_graphs);
 }
 
 BoundContext::~BoundContext() = default;

@@ -6,10 +6,12 @@
 #include <c10/core/StorageImpl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/compile_options.h"
 #include "bridge/device/cpu/result_allocator.h"
 #include "bridge/device/device_memory.h"
 #include "runtime/arena_plan.h"
@@ -19,6 +21,7 @@ namespace cresset::bridge {
 
 class ExternKernel;
 class FrozenWeights;
+class GraphReplay;
 
 // A tensor slot with its numbers evaluated.
 struct BoundSlot {
@@ -53,7 +56,8 @@ struct ContextStats {
 class BoundContext {
  public:
   BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
-               c10::ArrayRef<int64_t> symbols, FrozenWeights* frozen = nullptr);
+               c10::ArrayRef<int64_t> symbols, FrozenWeights* frozen = nullptr,
+               driver::CudaGraphs cuda_graphs = driver::CudaGraphs::Never);
   ~BoundContext();
 
   // Runs the program. `inputs` and the constants must stay alive during the run.
@@ -63,6 +67,7 @@ class BoundContext {
   c10::ArrayRef<int64_t> symbols() const { return symbols_; }
   int64_t arena_bytes() const { return plan_.most(); }
   ContextStats& stats() { return stats_; }
+  GraphReplay* graphs() { return graphs_.get(); }  // nullptr: none are wanted
 
   // ---- for extern calls
   int64_t size(runtime::SizeRef ref) const { return sizes_[ref.index]; }
@@ -96,6 +101,8 @@ class BoundContext {
   std::string frozen_key(runtime::TensorId id) const;
 
  private:
+  friend class GraphReplay;  // another way to run the tape
+
   struct BoundLaunch {
     std::unique_ptr<runtime::BoundKernel> kernel;
     uint32_t position;
@@ -152,8 +159,12 @@ class BoundContext {
   void allocate_fresh(uint32_t begin, uint32_t end);
   void allocate_host(uint32_t host);
   void place_scratch();
+  void run_tape(std::optional<HeldArena> (&arenas)[3]);
+  void hold_arena(std::optional<HeldArena>& held, Part part, int64_t bytes);
+  void bind_one_arena(char* base);
   void run_step(const BoundStep& step);
   void run_launch(const BoundLaunch& launch);
+  void* scratch_of(const BoundLaunch& launch) const;  // of a launch in the arena's memory
   void run_copy(const BoundCopy& copy);
   std::vector<at::Tensor> take_outputs();
   at::Tensor take_output(runtime::TensorId id);
@@ -195,6 +206,7 @@ class BoundContext {
   uint64_t last_arenas_[3] = {};  // by arena part
   char* arena_bases_[3] = {};
   ContextStats stats_;
+  std::unique_ptr<GraphReplay> graphs_;
 };
 
 }  // namespace cresset::bridge

@@ -18,6 +18,7 @@
 #include "bridge/executor/executor.h"
 #include "bridge/executor/executor_context.h"
 #include "bridge/executor/extern_kernel.h"
+#include "bridge/executor/graph_replay.h"
 
 namespace cresset::bridge {
 namespace {
@@ -214,6 +215,10 @@ void BoundContext::place_scratch() {
   }
 }
 
+void* BoundContext::scratch_of(const BoundLaunch& launch) const {
+  return launch.scratch ? address(*launch.scratch) : arena_bases_[0] + plan_.arena();
+}
+
 void BoundContext::run_launch(const BoundLaunch& launch) {
   if (launch.memory != &memory_) {
     const int64_t bytes = launch.kernel->scratch_bytes(launching_);
@@ -221,7 +226,7 @@ void BoundContext::run_launch(const BoundLaunch& launch) {
     if (bytes != 0) scratch = launch.memory->allocate({bytes}, {1}, at::kByte);
     return launch.kernel->launch(launching_, bytes != 0 ? scratch.mutable_data_ptr() : nullptr);
   }
-  launch.kernel->launch(launching_, launch.scratch ? address(*launch.scratch) : arena_bases_[0] + plan_.arena());
+  launch.kernel->launch(launching_, scratch_of(launch));
 }
 
 void BoundContext::run_copy(const BoundCopy& copy) {
@@ -257,32 +262,51 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
   if (gpu_) launching_.stream = current_stream(*gpu_);
   place_scratch();
   std::optional<HeldArena> arenas[3];
-  const auto take = [&](Part part, int64_t bytes) {
-    const auto i = static_cast<size_t>(part);
-    arenas[i].emplace(memory_, static_cast<size_t>(bytes), last_arenas_[i]);
-    bind_arena(part, arenas[i]->block());
-  };
   struct AtEnd {
     BoundContext& context;
     ~AtEnd() { context.end_call(); }
   } at_end{*this};
-  take(Part::Whole, plan_.arena() + scratch_bytes_);
-  if (plan_.turn != 0) take(Part::Before, plan_.bytes[1]);
+  const int64_t most = plan_.most() + scratch_bytes_;
+  const bool by_graphs = graphs_ != nullptr && graphs_->start(static_cast<size_t>(most));
+  if (by_graphs) {
+    bind_one_arena(graphs_->arena());
+  } else {
+    hold_arena(arenas[0], Part::Whole, plan_.arena() + scratch_bytes_);
+    if (plan_.turn != 0) hold_arena(arenas[1], Part::Before, plan_.bytes[1]);
+  }
   bind_call(inputs);
   if (released != nullptr) own_inputs(*released);
+  by_graphs ? graphs_->run() : run_tape(arenas);
+  allocate_fresh(fresh_unused_, static_cast<uint32_t>(fresh_.size()));
+  return take_outputs();
+}
+
+void BoundContext::hold_arena(std::optional<HeldArena>& held, Part part, int64_t bytes) {
+  held.emplace(memory_, static_cast<size_t>(bytes), last_arenas_[static_cast<size_t>(part)]);
+  bind_arena(part, held->block());
+}
+
+// All parts of the arena in one block: those which are never alive together in the same bytes.
+void BoundContext::bind_one_arena(char* base) {
+  char* const turns = base + plan_.arena() + scratch_bytes_;
+  bind_arena(Part::Whole, {base, 0, last_arenas_[0]});
+  if (plan_.turn == 0) return;
+  bind_arena(Part::Before, {turns, 0, last_arenas_[1]});
+  bind_arena(Part::After, {turns, 0, last_arenas_[2]});
+}
+
+void BoundContext::run_tape(std::optional<HeldArena> (&arenas)[3]) {
   bool turned = plan_.turn == 0;
   for (const BoundStep& step : steps_) {
     if (!turned && step.position >= plan_.turn) {
       turned = true;
       arenas[1].reset();
-      take(Part::After, plan_.bytes[2]);
+      hold_arena(arenas[2], Part::After, plan_.bytes[2]);
     }
     if (step.position >= arena_end_)
       for (std::optional<HeldArena>& arena : arenas) arena.reset();
     run_step(step);
   }
-  allocate_fresh(fresh_unused_, static_cast<uint32_t>(fresh_.size()));
-  return take_outputs();
 }
 
 void BoundContext::run_step(const BoundStep& step) {
@@ -330,6 +354,7 @@ at::Tensor BoundContext::take_output(TensorId id) {
 void BoundContext::end_call() {
   for (const uint32_t root : owners_) roots_[root].owner.reset();
   if (!gaps_wanted_.empty()) make_gaps();
+  if (graphs_ != nullptr) graphs_->finish();
 }
 
 }  // namespace cresset::bridge

@@ -14,6 +14,10 @@ class ExternKernel {
   virtual ~ExternKernel() = default;
   // Runs the call on the context's current tensors and stores the results in the context.
   virtual void run(BoundContext& context) = 0;
+  // Whether the call does nothing but enqueue work on a GPU's stream, the same for the same addresses.
+  virtual bool only_enqueues() const { return false; }
+  // Whether results may lie in memory that the operator allocates, not in planned memory.
+  virtual bool allocates_results() const { return true; }
 };
 
 // Prepares a call: the specialized form of the operator if there is one, else its boxed call.

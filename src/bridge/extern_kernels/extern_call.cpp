@@ -12,6 +12,7 @@
 #include "bridge/aten/overloads.h"
 #include "bridge/capture/arguments.h"
 #include "bridge/executor/extern_arguments.h"
+#include "ops/op_traits.h"
 
 namespace cresset::bridge {
 namespace {
@@ -73,6 +74,24 @@ bool runs_on_cpu(const runtime::ExternCall& call, const BoundContext& context) {
   for (const TensorId id : call.results) look(id);
   for_each_argument(call, look);
   return on_cpu;
+}
+
+bool runs_on_gpu(const runtime::ExternCall& call, const BoundContext& context) {
+  bool on_gpu = true;
+  const auto look = [&](TensorId id) { on_gpu &= !id.valid() || context.device(id).is_cuda(); };
+  for (const TensorId id : call.results) look(id);
+  for_each_argument(call, look);
+  return on_gpu;
+}
+
+// Whether the operator is torch's or ours, and draws no random numbers.
+bool is_repeatable(const runtime::ExternCall& call) {
+  const ops::OpTraits traits = ops::traits(call.op);
+  if (traits.foreign) return false;
+  if (!traits.draws) return true;
+  if (traits.dropout < 0 || static_cast<size_t>(traits.dropout) >= call.args.size()) return false;
+  const auto* dropout = std::get_if<double>(&call.args[static_cast<size_t>(traits.dropout)]);
+  return dropout != nullptr && *dropout == 0;
 }
 
 // ---- arguments
@@ -163,7 +182,11 @@ class BoxedCall final : public ExternKernel {
     out_ = on_cpu_ ? op.out : op.cuda_out;
     into_planned_ = out_.has_value() && own_memory_;
     places_ = own_memory_ && on_cpu_ && context.arena_device().is_cpu();
+    only_enqueues_ = numbers_.empty() && runs_on_gpu(call, context) && is_repeatable(call);
   }
+
+  bool only_enqueues() const override { return only_enqueues_; }
+  bool allocates_results() const override { return !into_planned_; }
 
   void run(BoundContext& context) override {
     torch::jit::Stack stack;
@@ -282,6 +305,7 @@ class BoxedCall final : public ExternKernel {
   bool own_memory_ = false, into_planned_ = false;
   bool on_cpu_ = true;
   bool places_ = false;  // allocations of the operator may lie in the arena
+  bool only_enqueues_ = false;
 };
 
 }  // namespace

@@ -1,7 +1,13 @@
-// Options of a compilation which change the generated code. They are part of every cache key, except for `freeze`.
+// Options of a compilation which change the generated code. They are part of every cache key, except for
+// `freeze` and `cuda_graphs`.
 #pragma once
 
+#include <cstdint>
+
 namespace cresset::driver {
+
+// Whether programs on GPUs are recorded as graphs of launches and replayed. Auto: where launches bound a call.
+enum class CudaGraphs : uint8_t { Auto, Never, Always };
 
 struct Options {
   bool eager_rounding = false;  // round bf16/fp16 after every operator, as eager mode does
@@ -11,6 +17,7 @@ struct Options {
   // Values which depend on weights alone are computed once, and weights are laid out for the libraries. Freezing
   // produces a different graph, so this option is not part of any key.
   bool freeze = false;
+  CudaGraphs cuda_graphs = CudaGraphs::Auto;  // no part of any key: the code is the same
 };
 
 }  // namespace cresset::driver

@@ -60,7 +60,8 @@ class FromDisk final : public Deferred {
 
 class Scheduled final : public Deferred {
  public:
-  static Result<std::unique_ptr<Deferred>> make(lower::Lowered lowered, const Stats& stats, ProgramCache::Entry entry) {
+  static Result<std::unique_ptr<Deferred>> make(lower::Lowered lowered, const Stats& stats, ProgramCache::Entry entry,
+                                                CudaGraphs cuda_graphs) {
     Stopwatch watch;
     std::vector<const loop::Kernel*> kernels;
     for (const auto& kernel : lowered.kernels) kernels.push_back(kernel.get());
@@ -73,6 +74,7 @@ class Scheduled final : public Deferred {
       }
     }
     made->compiled_.stats = stats;
+    made->compiled_.cuda_graphs = cuda_graphs;
     made->compiled_.stats.ms_codegen = watch.lap();
     count(made->lowered_.program, kernels.size(), made->code_.distinct(), made->compiled_.stats);
     return std::unique_ptr<Deferred>(std::move(made));
@@ -119,6 +121,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   if (std::optional<Compiled> kept = cache.load(*graph)) {
     kept->stats.nodes_captured = stats.nodes_captured;
     kept->stats.ms_codegen = watch.lap();
+    kept->cuda_graphs = options.cuda_graphs;
     return std::unique_ptr<Deferred>(std::make_unique<FromDisk>(*std::move(kept)));
   }
   passes::run(*graph, options);
@@ -130,7 +133,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   if (option_flag(Option::VERIFY)) verify_lowered(lowered);
   stats.ms_lower = watch.lap();
   ProgramCache::Entry entry = cache.entry(stats, *env, before);
-  return Scheduled::make(std::move(lowered), stats, std::move(entry));
+  return Scheduled::make(std::move(lowered), stats, std::move(entry), options.cuda_graphs);
 }
 
 }  // namespace cresset::driver

@@ -35,6 +35,7 @@ struct Stats {
 struct Compiled {
   runtime::Program program;
   Stats stats;
+  CudaGraphs cuda_graphs = CudaGraphs::Auto;
 };
 
 // A lowered program with recorded guards and scheduled kernels. The remaining work writes to no shared state: any

@@ -115,7 +115,46 @@ Result<Types> index_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(std::move(out));
 }
 
+// ---- _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+// include_last_offset, padding_idx) -> (output, offset2bag, bag_size, max_indices)
+
+// The CPU's kernels omit results which their derivatives do not read. Runs on zeros tell which.
+Result<Types> embedding_bag_shape(ShapeContext& shapes, const OpArgs& args) {
+  constexpr int64_t kMax = 2;  // the mode
+  const TensorType &weight = args.tensor(0), &indices = args.tensor(1), &offsets = args.tensor(2);
+  if (weight.device.kind == DeviceKind::Cpu) return shapes.unsupported("results that depend on the kernel");
+  if (weight.rank() != 2 || indices.rank() != 1 || offsets.rank() != 1)
+    return shapes.invalid("needs a matrix, and vectors of indices and offsets");
+  if (!is_index(indices) || !is_index(offsets)) return shapes.invalid("the indices must be integers");
+  ExprPool& pool = shapes.pool();
+  ExprId bags = offsets.sizes[0];
+  if (args.flag(7)) {  // the last offset begins no bag
+    if (!shapes.require(pool.ge(bags, pool.constant(1)))) return shapes.invalid("there is no last offset");
+    bags = shapes.env().simplify(pool.sub(bags, pool.constant(1)));
+  }
+  const DType integers = indices.dtype == offsets.dtype ? indices.dtype : DType::I64;
+  const Sizes output{bags, weight.sizes[1]};
+  const bool max = shapes.constant(args.integer(4)) == kMax;
+  return Types{contiguous_like(shapes, weight, output), contiguous_like(shapes, weight, indices.sizes, integers),
+               contiguous_like(shapes, weight, offsets.sizes, integers),
+               contiguous_like(shapes, weight, max ? output : Sizes{pool.constant(0)}, integers)};
+}
+
+constexpr OpTraits kBags{.raises = Raises::Anything, .inference = Inference::RunsOften};
+
 constexpr OpDef kIndexOps[] = {
+    {.schema = "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
+               "mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int "
+               "padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+     .op_class = kExtern,
+     .shape = embedding_bag_shape,
+     .traits = kBags},
+    {.schema = "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool "
+               "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
+               "include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+     .op_class = kExtern,
+     .shape = embedding_bag_shape,
+     .traits = kBags},
     {.schema = "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
                "bool sparse=False) -> Tensor",
      .op_class = kExtern,

@@ -34,6 +34,9 @@ DType saved_dtype(const OpArgs& args, Layout at) {
   return at.running ? statistics_dtype(args, {1, 2, 3, 4}) : statistics_dtype(args, {1, 2});
 }
 
+// Without training, a GPU's kernel saves the running statistics. The CPU's kernel saves nothing.
+bool saves_running(const TensorType& input) { return input.device.kind == DeviceKind::Cuda; }
+
 std::vector<int64_t> all_but_channels(size_t rank) {
   std::vector<int64_t> dims{0};
   for (size_t d = 2; d < rank; ++d) dims.push_back(static_cast<int64_t>(d));
@@ -68,7 +71,7 @@ Result<Types> batch_norm_shape(ShapeContext& shapes, const OpArgs& args) {
                                          : shapes.suggest_format(input);
   out.strides = shapes.strides_for(format, out.sizes);
   TensorType saved{saved_dtype(args, At), input.device, {}, {}};
-  saved.sizes = {training ? input.sizes[1] : shapes.pool().constant(0)};
+  saved.sizes = {training || saves_running(input) ? input.sizes[1] : shapes.pool().constant(0)};
   saved.strides = shapes.contiguous_strides(saved.sizes);
   Types types{std::move(out), saved, saved};
   if (At.reserve) {
@@ -155,7 +158,13 @@ Result<Values> batch_norm_body(Compose& c, const OpArgs& args) {
     if (updates(At)) update(c, args, At, n, out);
   } else {
     const ValueId y = with_running(c, args, wide, eps);
-    out = {c.cast(y, input.dtype), c.full(empty, 0.0), c.full(empty, 0.0)};
+    out = {c.cast(y, input.dtype)};
+    if (saves_running(input)) {
+      out.push_back(c.call("aten::clone", {c.cast(args.value(3), saved), graph::MemoryFormat::Contiguous}));
+      out.push_back(c.unary("aten::rsqrt", c.add(c.cast(args.value(4), saved), eps)));
+    } else {
+      out.insert(out.end(), 2, c.full(empty, 0.0));
+    }
   }
   if (At.reserve) {
     TensorType bytes = empty;

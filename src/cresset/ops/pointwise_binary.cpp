@@ -3,6 +3,7 @@
 
 #include "ops/families.h"
 #include "ops/pointwise_types.h"
+#include "ops/rule_helpers.h"
 
 namespace cresset::ops {
 namespace {

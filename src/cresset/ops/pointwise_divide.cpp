@@ -5,6 +5,7 @@
 
 #include "ops/families.h"
 #include "ops/pointwise_types.h"
+#include "ops/rule_helpers.h"
 
 namespace cresset::ops {
 namespace {

@@ -48,8 +48,6 @@ constexpr TraitRow kRows[] = {
     // ---- losses and layers
     {"aten::_ctc_loss", kRaises},
     {"aten::_ctc_loss.Tensor", kRaises},
-    {"aten::_embedding_bag", {.raises = Raises::Anything, .inference = Inference::RunsOften}},
-    {"aten::_embedding_bag_forward_only", {.raises = Raises::Anything, .inference = Inference::RunsOften}},
     {"aten::_pack_padded_sequence", kRaises},
     {"aten::binary_cross_entropy", kRaises},
     {"aten::embedding_renorm", raises(Raises::Rows)},

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "ops/known_elements.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -34,31 +35,52 @@ std::optional<Arg> cast_fill(const Graph& graph, const Arg& fill, DType dtype) {
   return std::nullopt;
 }
 
+// The number with which the only result of a node is filled, if any.
+class Fills {
+ public:
+  explicit Fills(Graph& graph)
+      : graph_(graph), known_(graph, [&graph](sym::ExprId a, sym::ExprId b) {
+          return graph.env().known_true(graph.pool().le(a, b));
+        }) {}
+
+  std::optional<Arg> of(const Node& node) {
+    if (node.results.size() != 1) return std::nullopt;
+    const ops::OpDef* def = ops::find(node.op);
+    const bool views = def != nullptr && def->op_class == ops::OpClass::View;
+    const graph::TensorType& type = graph_.type(node.results[0]);
+    if ((views || node.op == cast_) && std::holds_alternative<ValueId>(node.args[0]) &&
+        is_full(graph_, std::get<ValueId>(node.args[0]), full_)) {
+      const Arg& given = graph_.node(graph_.value(std::get<ValueId>(node.args[0])).node).args[kFillValue];
+      return views ? std::optional<Arg>(given) : cast_fill(graph_, given, type.dtype);
+    }
+    // Comparisons and connectives. Other booleans are no work, or data.
+    if (type.dtype != DType::Bool || views || node.op == full_ || node.op == cast_) return std::nullopt;
+    const std::optional<bool> truth = known_.truth(node.results[0]);
+    return truth ? std::optional<Arg>(*truth) : std::nullopt;
+  }
+
+ private:
+  Graph& graph_;
+  ops::KnownElements known_;
+  const graph::OpId full_ = graph::op_id("aten::full"), cast_ = graph::op_id("aten::_to_copy");
+};
+
 }  // namespace
 
-// A view or a cast of a filled tensor is a filled tensor. Arithmetic on filled tensors needs no rule: kernels fold
-// scalars.
+// A view or a cast of a filled tensor is a filled tensor, and so is a comparison with one answer. Arithmetic on filled
+// tensors needs no rule: kernels fold scalars.
 bool fold_constants(Graph& graph) {
-  const graph::OpId full = graph::op_id("aten::full"), cast = graph::op_id("aten::_to_copy");
+  const graph::OpId full = graph::op_id("aten::full");
   const ops::OpDef* full_def = ops::find(full);
   if (full_def == nullptr) return false;
   std::vector<NodeId> order = std::exchange(graph.order, {});
   Replacements replacements;
+  Fills fills(graph);
   for (NodeId id : order) {
     Node& node = graph.node(id);
     replacements.apply(node.args);
-    const ops::OpDef* def = ops::find(node.op);
-    const bool views = def != nullptr && def->op_class == ops::OpClass::View;
-    const bool folds = (views || node.op == cast) && node.results.size() == 1 &&
-                       std::holds_alternative<ValueId>(node.args[0]) &&
-                       is_full(graph, std::get<ValueId>(node.args[0]), full);
-    std::optional<Arg> fill;
-    graph::TensorType type;
-    if (folds) {
-      type = graph.type(node.results[0]);
-      const Arg& given = graph.node(graph.value(std::get<ValueId>(node.args[0])).node).args[kFillValue];
-      fill = views ? std::optional<Arg>(given) : cast_fill(graph, given, type.dtype);
-    }
+    const std::optional<Arg> fill = fills.of(node);
+    const graph::TensorType type = fill ? graph.type(node.results[0]) : graph::TensorType();
     // A view has eager mode's strides of an output; a fresh tensor would have other strides.
     if (!fill || type.strides != graph::contiguous_strides(graph.pool(), type.sizes)) {
       graph.order.push_back(id);

@@ -54,6 +54,8 @@ struct LaunchContext {
   void* stream = nullptr;                 // for GPU kernels: launches are enqueued here
 };
 
+struct GpuLaunches;
+
 // A kernel bound to the sizes of a call. It is launched repeatedly with changing addresses in the parameter block,
 // which outlives the kernel. Only a single call uses it at a time.
 class BoundKernel {
@@ -62,6 +64,9 @@ class BoundKernel {
   // Writable device memory which a launch needs in addition to the buffers.
   virtual int64_t scratch_bytes(const LaunchContext& context) const = 0;
   virtual void launch(const LaunchContext& context, void* scratch) const = 0;
+  // For a kernel on a GPU, the launches that launch() enqueues (device.h); overwritten by the next call. nullptr: the
+  // kernel runs elsewhere.
+  virtual GpuLaunches* gpu_launches(void* /*scratch*/) const { return nullptr; }
 };
 
 // A compiled kernel, shared by all programs of the process which contain the kernel.

@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "runtime/compiled_kernel.h"
@@ -33,6 +34,7 @@ struct LaunchConfig {
   uint32_t grid[3] = {1, 1, 1};
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
+  bool operator==(const LaunchConfig&) const = default;
 };
 
 // A function of an image that was loaded; nullptr: none. Lives as long as the process.
@@ -45,6 +47,29 @@ struct FunctionProperties {
 
 using Stream = void*;  // nullptr: the default one
 using Event = void*;
+
+// The launches of a kernel for its present addresses: one for each element of `last`, which replaces the last
+// parameter.
+struct GpuLaunches {
+  DeviceFunction function;
+  LaunchConfig config;
+  std::vector<int64_t> parameters;
+  std::vector<int64_t> last;  // empty: nothing is to be computed
+};
+
+using GraphNode = void*;
+
+// Work recorded from a stream, which runs again as a whole (a CUDA graph). It must not be destroyed by a thread that is
+// recording.
+class LaunchGraph {
+ public:
+  virtual ~LaunchGraph() = default;
+  virtual size_t size() const = 0;  // number of nodes
+  // Replaces a kernel's launch from the next run on.
+  virtual void update(GraphNode node, DeviceFunction function, const LaunchConfig& config,
+                      std::span<const int64_t> parameters) = 0;
+  virtual void launch(Stream stream) = 0;
+};
 
 class GpuDevice {
  public:
@@ -62,6 +87,12 @@ class GpuDevice {
   // `parameters`: the packed block that the function takes. It may change as soon as the call returns.
   virtual void launch(DeviceFunction function, const LaunchConfig& config, std::span<const int64_t> parameters,
                       Stream stream) = 0;
+  void launch_all(GpuLaunches& launches, Stream stream) {
+    for (const int64_t last : launches.last) {
+      launches.parameters.back() = last;
+      launch(launches.function, launches.config, launches.parameters, stream);
+    }
+  }
   virtual void* allocate(size_t bytes) = 0;
   virtual void free(void* memory) = 0;
   // Memory of the host that kernels access at the same address.
@@ -76,6 +107,16 @@ class GpuDevice {
   virtual void record(Event event, Stream stream) = 0;
   virtual bool is_done(Event event) = 0;
   virtual double milliseconds_between(Event begin, Event end) = 0;  // waits for `end`
+
+  // A stream of its own on this thread's current device, which lives as long as the process.
+  virtual Stream make_stream() = 0;
+  virtual bool is_recording(Stream stream) = 0;
+  // What this thread enqueues on the stream from now on is recorded, and does not run.
+  virtual void begin_recording(Stream stream) = 0;
+  // The node of the last work; nullptr: there is none, or the last work has several nodes.
+  virtual GraphNode last_recorded(Stream stream) = 0;
+  // Ends the recording, also by an exception: DeviceError if the stream was given work that cannot be recorded.
+  virtual std::unique_ptr<LaunchGraph> end_recording(Stream stream) = 0;
 };
 
 }  // namespace cresset::runtime

@@ -57,7 +57,7 @@ def use_for_cresset(module) -> None:
     """Gives cresset the simulated GPU."""
     import cresset
 
-    cresset._C.use_gpu(module.gpu_options())
+    cresset._C.use_gpu(module.gpu_options(), module.allocation_pools())
 
 
 def on_cuda(tree):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import cuda_device
 import pytest
 import torch
@@ -60,6 +62,33 @@ PROGRAMS = {
     "complex": (lambda x: torch.view_as_complex(x).conj().abs(), lambda n: (cuda(n, 5, 2),)),
     "linalg": (lambda x: torch.linalg.solve(x @ x.mT + 5 * torch.eye(4, device="cuda"), x), lambda n: (cuda(n, 4, 4),)),
     "concatenated": (lambda x, y: torch.cat([x, y, x * 2]).softmax(0), lambda n: (cuda(n, 5), cuda(3, 5))),
+    "batch_norm_statistics": (
+        lambda x, mean, variance: torch.native_batch_norm(x, None, None, mean, variance, False, 0.1, 1e-5),
+        lambda n: (cuda(n, 5, 3), cuda(5), cuda(5).abs()),
+    ),
+    "batch_norm_statistics_of_halves": (
+        lambda x, mean, variance: torch.native_batch_norm(x, None, None, mean[::2], variance, False, 0.1, 1e-5),
+        lambda n: (cuda(n, 5, 3).half(), cuda(10), cuda(5).abs()),
+    ),
+    "embedding_bags": (
+        lambda w, i, o: [torch.embedding_bag(w, i, o, mode=mode) for mode in range(3)],
+        lambda n: (cuda(9, 5), torch.arange(2 * n, device="cuda") % 9, 2 * torch.arange(n, device="cuda")),
+    ),
+    "embedding_bags_with_the_end": (
+        lambda w, i, o: [torch.embedding_bag(w, i, o, False, mode, False, None, True, 1)[::3] for mode in range(3)],
+        lambda n: (
+            cuda(9, 5).bfloat16(),
+            torch.arange(2 * n, device="cuda", dtype=torch.int32) % 9,
+            2 * torch.arange(n + 1, device="cuda"),
+        ),
+    ),
+    "margin_losses": (
+        lambda x, classes: (
+            F.multi_margin_loss(x, classes[:, 0], reduction="none"),
+            F.multilabel_margin_loss(x.bfloat16(), classes, reduction="none"),
+        ),
+        lambda n: (cuda(n, 5).half(), (torch.arange(n, device="cuda")[:, None] + torch.arange(5, device="cuda")) % 5),
+    ),
     "dropout": (lambda x: F.dropout(x, 0.5) + torch.rand_like(x), lambda n: (cuda(n, 5),)),
     "images": (
         lambda x, w: F.max_pool2d(F.conv2d(x, w, padding=1).relu(), 2),
@@ -134,6 +163,89 @@ def test_program(name):
     stats = cresset.stats()
     assert (stats["graph_breaks"] > 0) <= (name in GRAPH_BREAKS), stats["graph_break_reasons"]
     assert stats["eager_calls"] == 0
+
+
+def masked(make):
+    """Attention with the mask make(queries, keys)."""
+    return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=make(q, k))
+
+
+def positions(t):
+    return torch.arange(t.shape[2], device=t.device)
+
+
+def expanded(mask, q, k):
+    return mask.expand(q.shape[0], 1, q.shape[2], k.shape[2])
+
+
+# Masks which keep everything, for all sizes.
+IDLE_MASKS = {
+    "ones": lambda q, k: torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device),
+    "queries": lambda q, k: expanded(positions(q)[:, None] >= 0, q, k),
+    "all_positions": lambda q, k: (positions(q)[:, None] >= 0) & (positions(k) < k.shape[2]),
+    "from_an_offset": lambda q, k: expanded((positions(q) + k.shape[2] > 0)[:, None], q, k),
+    "and_new_ones": lambda q, k: expanded(
+        q.new_ones((), dtype=torch.bool) & (positions(q)[:, None] >= 0).to(q.device), q, k
+    ),
+    "not_negative": lambda q, k: expanded(~(positions(k) < 0), q, k),
+    "either": lambda q, k: (positions(q)[:, None] >= 0) | (k[0, 0, :, 0] > 0),
+    "distance": lambda q, k: (positions(q)[:, None] - positions(k)).abs() < q.shape[2] + k.shape[2],
+    "last_query": lambda q, k: positions(k) <= (positions(q[:, :, -1:]) + k.shape[2] - 1)[:, None],
+    "in_vmap": lambda q, k: torch.vmap(lambda i: torch.vmap(lambda j: (i >= 0) & (j >= 0))(positions(k)))(positions(q)),
+}
+# Masks which hide something, or may.
+OTHER_MASKS = {
+    "causal": lambda q, k: positions(q)[:, None] >= positions(k),
+    "all_but_the_first": lambda q, k: expanded(positions(k) > 0, q, k),
+    "of_data": lambda q, k: (positions(q)[:, None] >= 0) & (k[0, 0, :, 0] > -9),
+    "of_floats": lambda q, k: expanded(positions(k).float() >= 0, q, k),
+    "window": lambda q, k: (positions(q)[:, None] - positions(k)).abs() < 3,
+    "none_at_all": lambda q, k: expanded(positions(k) < 0, q, k),
+}
+
+
+def attention_operand(explained):
+    lines = [line for line in explained.segments[0]["graph"].splitlines() if not line.strip().startswith("#")]
+    (line,) = [line for line in lines if re.search(r"attention\w*\(", line)]
+    operands = re.search(r"attention\w*\((.*)\)", line).group(1).split(", ")
+    return operands[3] if "cresset::" in line else operands[5]
+
+
+# The CPU's kernel gives NaN for queries of NaN with a mask alone.
+@pytest.mark.parametrize(
+    "device, dtype", [("cuda", torch.float32), ("cuda", torch.bfloat16), ("cpu", torch.float32)], ids=str
+)
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("name", [*IDLE_MASKS, *OTHER_MASKS])
+def test_idle_masks(name, gradients, device, dtype):
+    program = masked({**IDLE_MASKS, **OTHER_MASKS}[name])
+    compiled = cresset.compile(program)
+    for n in (4, 7, 1, 4) if name == "in_vmap" else (4, 7, 1, 0, 4):  # eager mode's vmap takes no empty tensors
+        given = [torch.randn(2, 3, n, 8, device=device, dtype=dtype, requires_grad=gradients) for _ in range(3)]
+        given[0].data[:, :, :2] = float("nan") if n == 7 else 1.0
+        beside = copied(given)
+        expected, got = program(*beside), compiled(*given)
+        tolerance = TOLERANCE.get(dtype, 1e-4)
+        torch.testing.assert_close(got, expected, equal_nan=True, rtol=tolerance, atol=tolerance)
+        if gradients and n != 7:
+            for t in (got, expected):
+                t.sum().backward()
+            assert_same([t.grad for t in given], [t.grad for t in beside], strides=False)
+    assert cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
+    if not gradients:
+        explained = cresset.explain(program)(*(torch.randn(2, 3, 5, 8, device=device) for _ in range(3)))
+        assert (attention_operand(explained) == "none") == (name in IDLE_MASKS and device == "cuda")
+
+
+def test_a_guard_decides_about_a_mask():
+    program = masked(lambda q, k: (positions(q)[:, None] - positions(k)).abs() < 16)
+    compiled = cresset.compile(program)
+    for n in (4, 9, 40, 16, 17, 4):
+        given = [cuda(2, 3, n, 8) for _ in range(3)]
+        torch.testing.assert_close(compiled(*given), program(*given), rtol=1e-4, atol=1e-4)
+    assert cresset.stats()["graphs"] == 2
+    explained = cresset.explain(program)(*(cuda(2, 3, 5, 8) for _ in range(3)))
+    assert attention_operand(explained) == "none"
 
 
 class Block(nn.Module):
@@ -255,6 +367,24 @@ def test_gradients_of_gradients():
     (first,) = torch.autograd.grad(y, x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
     torch.testing.assert_close(second, (x.exp() * (x + 2)).detach())
+
+
+@pytest.mark.parametrize("grid", ["cudnn_grid_sampler", "grid_sampler_2d", "grid_sampler_3d"])
+def test_grid_sampler(grid):
+    volumes = grid == "grid_sampler_3d"
+    compiled = cresset.compile(F.grid_sample)
+    if simulated is not None:
+        simulated.set_cudnn(True)
+    try:
+        for n in (2, 3):
+            images = cuda(n, 2, 4, 5, 6) if volumes else cuda(n, 2, 4, 5)
+            places = cuda(n, 3, 4, 2, 3) if volumes else cuda(n, 3, 4, 2)
+            options = {"align_corners": grid == "cudnn_grid_sampler"}
+            assert_same(compiled(images, places, **options), F.grid_sample(images, places, **options))
+    finally:
+        if simulated is not None:
+            simulated.set_cudnn(False)
+    assert cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")

@@ -67,7 +67,8 @@ void run_variants(KernelBuilder& k, const DeviceKernel& kernel, const std::vecto
     for (const Launch& launch : launches_of(kernel, numbers, variant)) {
       Memory got(k);
       DeviceMemory memory(kernel.device(), got);
-      std::vector<int64_t> parameters;
+      runtime::GpuLaunches launches;
+      std::vector<int64_t>& parameters = launches.parameters;
       std::vector<uint64_t> addresses;
       for (size_t i = 0; i < memory.pointers.size(); ++i) {
         addresses.push_back(reinterpret_cast<uint64_t>(memory.pointers[i]));
@@ -79,7 +80,8 @@ void run_variants(KernelBuilder& k, const DeviceKernel& kernel, const std::vecto
       for (const int64_t d : numbers.divisors()) parameters.push_back(static_cast<int64_t>(nvptx::magic_of(d)));
       parameters.resize(parameters.size() + 2);
       void* const workspace = kernel.device().allocate(static_cast<size_t>(launch.workspace_bytes));
-      kernel.launch(launch, numbers[nvptx::kStages], parameters, workspace, nullptr);
+      kernel.prepare(launch, numbers[nvptx::kStages], workspace, launches);
+      kernel.device().launch_all(launches, nullptr);
       memory.read_back(got);
       kernel.device().free(workspace);
       visit(got, "gpu" + std::string(suffix(variant)) + " grid " + std::to_string(launch.grid_x) + " x " +

@@ -279,6 +279,11 @@ class NotingDevice final : public runtime::GpuDevice {
   void record(runtime::Event, runtime::Stream) override {}
   bool is_done(runtime::Event) override { return true; }
   double milliseconds_between(runtime::Event, runtime::Event) override { return 0; }
+  runtime::Stream make_stream() override { return nullptr; }
+  bool is_recording(runtime::Stream) override { return false; }
+  void begin_recording(runtime::Stream) override {}
+  runtime::GraphNode last_recorded(runtime::Stream) override { return nullptr; }
+  std::unique_ptr<runtime::LaunchGraph> end_recording(runtime::Stream) override { return nullptr; }
 
   bool fails = false;
   std::vector<std::string> images, functions;

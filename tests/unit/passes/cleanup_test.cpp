@@ -102,6 +102,43 @@ TEST(CommonSubexpressions, AttentionDrawsNumbersForDropoutAlone) {
   EXPECT_THAT(after(common_subexpressions, attention("0.5")), HasSubstr("aten::mul.Tensor(%2*, %4*)"));
 }
 
+std::string range_and(std::string_view test) {
+  return "%1: i64[s0][1] = aten::arange(s0, i64, none, none, none)\n" + std::string(test) + "return %2\n";
+}
+
+TEST(FoldConstants, AComparisonOfAllPositionsHasOneAnswer) {
+  const auto folded = [](std::string_view test) { return after(fold_constants, range_and(test)); };
+  EXPECT_THAT(folded("%2: bool[s0][1] = aten::ge.Scalar(%1, 0)\n"), HasSubstr("aten::full([s0], true"));
+  EXPECT_THAT(folded("%2: bool[s0][1] = aten::lt.Scalar(%1, s0)\n"), HasSubstr("aten::full([s0], true"));
+  EXPECT_THAT(folded("%2: bool[s0][1] = aten::gt.Scalar(%1, s0 + 3)\n"), HasSubstr("aten::full([s0], false"));
+  EXPECT_THAT(folded("%2: bool[s0][1] = aten::ne.Scalar(%1, -1)\n"), HasSubstr("aten::full([s0], true"));
+  EXPECT_THAT(folded("%2: bool[s0][1] = aten::gt.Scalar(%1, 0)\n"), HasSubstr("aten::gt.Scalar"));
+  EXPECT_THAT(folded("%2: bool[s0][1] = aten::ge.Scalar(%1, 0.0)\n"), HasSubstr("aten::ge.Scalar"));
+}
+
+TEST(FoldConstants, ComparisonsOfOtherIntegersStay) {
+  bool changed = true;
+  after(fold_constants, R"crs(%1: i32[s0][1] = aten::arange(s0, i32, none, none, none)
+%2: bool[s0][1] = aten::ge.Scalar(%1, 0)
+return %2
+)crs",
+        &changed);
+  EXPECT_FALSE(changed);
+  after(fold_constants,
+        range_and("%3: i64[s0][1] = aten::mul.Tensor(%1, %1)\n"
+                  "%2: bool[s0][1] = aten::ge.Scalar(%3, 0)\n"),
+        &changed);
+  EXPECT_FALSE(changed);
+}
+
+TEST(FoldConstants, LongChainsOfSumsEnd) {
+  std::string chain;
+  for (int i = 2; i < 2000; ++i)
+    chain += fmt::format("%{}: i64[s0][1] = aten::add.Tensor(%{}, %{}, 1)\n", i + 1, i == 2 ? 1 : i, i == 2 ? 1 : i);
+  const std::string text = after(fold_constants, range_and(chain + "%2: bool[s0][1] = aten::ge.Scalar(%2000, 0)\n"));
+  EXPECT_THAT(text, HasSubstr("aten::ge.Scalar"));
+}
+
 TEST(RemoveNoOps, MultiplicationByOneAndIdentityViewsGo) {
   const std::string text = after(remove_no_ops, R"crs(%1: f32[s0, 8][8, 1] = aten::mul.Tensor(%0, 1)
 %2: f32[s0, 8][8, 1] = aten::view(%1, [s0, 8])

@@ -14,9 +14,10 @@ class BoundDeviceKernel final : public runtime::BoundKernel {
   BoundDeviceKernel(const DeviceKernel& kernel, runtime::ParamBlock params)
       : kernel_(kernel), params_(params), outputs_(kernel.numbers(params.symbol(0))), numbers_(outputs_) {
     given_ = runtime::ParamBlock::size(params.buffers, params.symbols) / sizeof(int64_t);
-    parameters_.resize(given_);
-    for (const int64_t divisor : numbers_.divisors()) parameters_.push_back(static_cast<int64_t>(magic_of(divisor)));
-    parameters_.resize(parameters_.size() + 2);
+    std::vector<int64_t>& parameters = launches_.parameters;
+    parameters.resize(given_);
+    for (const int64_t divisor : numbers_.divisors()) parameters.push_back(static_cast<int64_t>(magic_of(divisor)));
+    parameters.resize(parameters.size() + 2);
     for (int v = 0; v < kVariants; ++v) {
       const auto variant = static_cast<Variant>(v);
       if (numbers_.has(variant))
@@ -27,21 +28,27 @@ class BoundDeviceKernel final : public runtime::BoundKernel {
   int64_t scratch_bytes(const runtime::LaunchContext&) const override { return workspace_; }
 
   void launch(const runtime::LaunchContext& context, void* scratch) const override {
-    std::memcpy(parameters_.data(), params_.bytes, given_ * sizeof(int64_t));
-    numbers_.pass_values(parameters_);
-    const std::span addresses(reinterpret_cast<const uint64_t*>(parameters_.data()), params_.buffers);
-    const Launch chosen = choose_launch(numbers_, addresses, kernel_.machine());
-    kernel_.launch(chosen, numbers_[kStages], parameters_, scratch, context.stream);
+    kernel_.device().launch_all(prepare(scratch), context.stream);
   }
+  runtime::GpuLaunches* gpu_launches(void* scratch) const override { return &prepare(scratch); }
 
  private:
+  runtime::GpuLaunches& prepare(void* scratch) const {
+    std::vector<int64_t>& parameters = launches_.parameters;
+    std::memcpy(parameters.data(), params_.bytes, given_ * sizeof(int64_t));
+    numbers_.pass_values(parameters);
+    const std::span addresses(reinterpret_cast<const uint64_t*>(parameters.data()), params_.buffers);
+    kernel_.prepare(choose_launch(numbers_, addresses, kernel_.machine()), numbers_[kStages], scratch, launches_);
+    return launches_;
+  }
+
   const DeviceKernel& kernel_;
   const runtime::ParamBlock params_;
   const std::vector<int64_t> outputs_;
   const Numbers numbers_;
   size_t given_ = 0;  // parameters that the block holds
   int64_t workspace_ = 0;
-  mutable std::vector<int64_t> parameters_;  // a bound kernel is one call's at a time
+  mutable runtime::GpuLaunches launches_;  // a bound kernel is one call's at a time
 };
 
 }  // namespace
@@ -87,19 +94,17 @@ std::unique_ptr<runtime::BoundKernel> DeviceKernel::bind(runtime::ParamBlock par
   return std::make_unique<BoundDeviceKernel>(*this, params);
 }
 
-void DeviceKernel::launch(const Launch& launch, int64_t passes, std::span<int64_t> parameters, void* workspace,
-                          runtime::Stream stream) const {
+void DeviceKernel::prepare(const Launch& launch, int64_t passes, void* workspace, runtime::GpuLaunches& out) const {
+  out.last.clear();
   if (launch.nothing()) return;
-  const runtime::DeviceFunction function = functions_[static_cast<size_t>(launch.variant)];
-  CRESSET_CHECK(function.handle != nullptr, "a launch of a variant that the image lacks");
-  const runtime::LaunchConfig config{.grid = {launch.grid_x, launch.grid_y, 1},
-                                     .block = {launch.block_x, launch.block_y, 1},
-                                     .shared_bytes = launch.shared_bytes};
-  parameters[parameters.size() - 2] = reinterpret_cast<int64_t>(workspace);
-  for (int64_t pass = 0; pass <= (launch.splits > 1 ? passes : 0); ++pass) {
-    parameters.back() = launch.splits | pass << 32;
-    device_->launch(function, config, parameters, stream);
-  }
+  out.function = functions_[static_cast<size_t>(launch.variant)];
+  CRESSET_CHECK(out.function.handle != nullptr, "a launch of a variant that the image lacks");
+  out.config = {.grid = {launch.grid_x, launch.grid_y, 1},
+                .block = {launch.block_x, launch.block_y, 1},
+                .shared_bytes = launch.shared_bytes};
+  out.parameters[out.parameters.size() - 2] = reinterpret_cast<int64_t>(workspace);
+  for (int64_t pass = 0; pass <= (launch.splits > 1 ? passes : 0); ++pass)
+    out.last.push_back(launch.splits | pass << 32);
 }
 
 }  // namespace cresset::codegen::nvptx

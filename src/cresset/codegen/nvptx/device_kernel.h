@@ -26,9 +26,9 @@ class DeviceKernel final : public runtime::CompiledKernel {
   Machine machine() const;
   runtime::GpuDevice& device() const { return *device_; }
   runtime::FunctionProperties properties_of(Variant variant) const;
-  // One launch; several where blocks share outer points. `parameters` as emit_kernel.h says, the last two of them free.
-  void launch(const Launch& launch, int64_t passes, std::span<int64_t> parameters, void* workspace,
-              runtime::Stream stream) const;
+  // The launches; several where blocks share outer points. `out.parameters` are as emit_kernel.h says, the last two of
+  // them free.
+  void prepare(const Launch& launch, int64_t passes, void* workspace, runtime::GpuLaunches& out) const;
 
  private:
   DeviceKernel(std::shared_ptr<runtime::GpuDevice> device, runtime::KernelRecord record)

@@ -26,6 +26,8 @@ class NvptxBackend final : public CachingBackend {
   void configure(NvptxOptions options);
   // Whether configure() gave it a device.
   bool is_configured() const;
+  // nullptr: it has none.
+  const std::shared_ptr<runtime::GpuDevice>& device() const { return options_.device; }
 
   // The text of a kernel's variants, each a function `entry` + suffix(variant). Fallback: an operator has no code.
   static Result<std::string> ptx_of(const loop::Kernel& kernel, const std::string& entry, int chip);

@@ -30,6 +30,11 @@ class CudaDevice final : public GpuDevice {
   void record(Event event, Stream stream) override;
   bool is_done(Event event) override;
   double milliseconds_between(Event begin, Event end) override;
+  Stream make_stream() override;
+  bool is_recording(Stream stream) override;
+  void begin_recording(Stream stream) override;
+  GraphNode last_recorded(Stream stream) override;
+  std::unique_ptr<LaunchGraph> end_recording(Stream stream) override;
 
   // Makes the primary context this thread's current one.
   void enter();

@@ -22,7 +22,11 @@ Result<std::shared_ptr<const Driver>> Driver::open(const char* library) {
 #define CRESSET_CUDA(symbol, member, parameters)                             \
   out->member = reinterpret_cast<int(*) parameters>(dlsym(handle, #symbol)); \
   if (out->member == nullptr) return no_driver("it has no " #symbol);
+#define CRESSET_CUDA_GRAPH(symbol, member, parameters)                       \
+  out->member = reinterpret_cast<int(*) parameters>(dlsym(handle, #symbol)); \
+  out->has_graphs &= out->member != nullptr;
 #include "runtime/cuda/driver.def"
+#undef CRESSET_CUDA_GRAPH
 #undef CRESSET_CUDA
   int version = 0, devices = 0;
   if (const int status = out->init(0); status != 0) return no_driver("cuInit gives " + std::to_string(status));

@@ -13,8 +13,11 @@ namespace cresset::runtime::cuda {
 
 struct Driver {
 #define CRESSET_CUDA(symbol, member, parameters) int(*member) parameters = nullptr;
+#define CRESSET_CUDA_GRAPH CRESSET_CUDA
 #include "runtime/cuda/driver.def"
+#undef CRESSET_CUDA_GRAPH
 #undef CRESSET_CUDA
+  bool has_graphs = true;
 
   // Opens the library and calls cuInit. Fallback: there is no such library, no device, or it is too old.
   static Result<std::shared_ptr<const Driver>> open(const char* library = "libcuda.so.1");

@@ -1,0 +1,11 @@
+// The settings of torch by which its operators choose kernels of libraries on a GPU.
+#pragma once
+
+#include <cstdint>
+
+namespace cresset::bridge {
+
+// Another number for other settings: precision of products, deterministic algorithms, cuDNN, kinds of attention.
+uint64_t library_settings();
+
+}  // namespace cresset::bridge

@@ -1,0 +1,235 @@
+// Choosing the steps of a tape that are recorded as graphs, and recording them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "bridge/executor/extern_arguments.h"
+#include "bridge/executor/extern_kernel.h"
+#include "bridge/executor/graph_replay.h"
+
+namespace cresset::bridge {
+namespace {
+
+using runtime::Home;
+using runtime::TensorId;
+
+constexpr int kFewSteps = 4;    // fewer are not worth a graph
+constexpr int kMovesOften = 3;  // then a root's address counts as one that moves
+constexpr int kMostPlans = 8;
+// Of inputs whose last use is in one graph. They stay until its end, where the tape frees them one by one.
+constexpr int64_t kMostReleasedBytes = int64_t{32} << 20;
+
+// Sets a value for the time of its life.
+template <class T>
+class Exchanged {
+ public:
+  Exchanged(T& place, T value) : place_(place), before_(std::exchange(place, std::move(value))) {}
+  ~Exchanged() { place_ = std::move(before_); }
+  Exchanged(const Exchanged&) = delete;
+  Exchanged& operator=(const Exchanged&) = delete;
+
+ private:
+  T& place_;
+  T before_;
+};
+
+}  // namespace
+
+const runtime::ExternCall* GraphReplay::extern_call(uint32_t step) const {
+  return std::get_if<runtime::ExternCall>(&context_.program_.steps[step]);
+}
+
+// The root on whose address a root's depends.
+uint32_t GraphReplay::anchor(uint32_t root) const {
+  if (context_.slots_[root].home != Home::Arena) return root;
+  const TensorId host = context_.plan_.places[root].host;
+  return host.valid() ? host.index : root;
+}
+
+bool GraphReplay::moves(uint32_t root) const { return variable_[root] || moves_[anchor(root)] >= kMovesOften; }
+
+// f(root) for all memory that a step's operator allocates, and which other slots continue.
+template <class F>
+void GraphReplay::for_each_allocated(uint32_t step, F&& f) const {
+  const runtime::ExternCall* const call = extern_call(step);
+  if (call == nullptr || !context_.externs_[context_.steps_[step].index]->allocates_results()) return;
+  for (const TensorId id : call->results) {
+    if (!id.valid()) continue;
+    for (uint32_t r = context_.slots_[id.index].root; r != TensorId::kNone; r = context_.roots_[r].heir) f(r);
+  }
+}
+
+bool GraphReplay::may_record_extern(const runtime::ExternCall& call, const ExternKernel& kernel) const {
+  if (!kernel.only_enqueues()) return false;
+  bool moved = false;
+  const auto look = [&](TensorId id) { moved |= id.valid() && moves(context_.slots_[id.index].root); };
+  for_each_argument(call, look);
+  if (!kernel.allocates_results())
+    for (const TensorId id : call.results) look(id);
+  return !moved;
+}
+
+bool GraphReplay::may_record(uint32_t step) const {
+  if (from_tape_[step]) return false;
+  const BoundContext::BoundStep& bound = context_.steps_[step];
+  switch (bound.kind) {
+    case BoundContext::StepKind::Launch:
+      return context_.launches_[bound.index].memory == &context_.memory_;
+    case BoundContext::StepKind::Copy:
+      return false;  // it counts a write of the caller's tensor, and comes last
+    case BoundContext::StepKind::Release:
+      return true;
+    case BoundContext::StepKind::Extern:
+      break;
+  }
+  bool leaves = false;  // memory of the graph must not outlive the call
+  for_each_allocated(step,
+                     [&](uint32_t root) { leaves |= returned_[root] || context_.slots_[root].home == Home::Fresh; });
+  return !leaves && may_record_extern(*extern_call(step), *context_.externs_[bound.index]);
+}
+
+int64_t GraphReplay::released_bytes(const BoundContext::BoundStep& step) const {
+  int64_t bytes = 0;
+  for (uint32_t i = step.drop_begin; i < step.drop_end; ++i) {
+    const BoundSlot& slot = context_.slots_[context_.drops_[i]];
+    if (slot.home == Home::Input && context_.roots_[context_.drops_[i]].owner.defined())
+      bytes += slot.numel * static_cast<int64_t>(c10::elementSize(slot.dtype));
+  }
+  return bytes;
+}
+
+void GraphReplay::plan() {
+  drop();
+  if (++plans_ > kMostPlans) return turn_off("arguments of operators keep moving");
+  const auto count = static_cast<uint32_t>(context_.steps_.size());
+  allocated_.assign(context_.slots_.size(), false);
+  variable_.assign(context_.slots_.size(), false);
+  uint32_t begin = 0;
+  int64_t released = 0;
+  bool recorded = false;
+  for (uint32_t s = 0; s < count; ++s) {
+    const bool may = may_record(s);
+    for_each_allocated(s, [&](uint32_t root) {
+      allocated_[root] = true;
+      variable_[root] = variable_[root] || !may;
+    });
+    if (s != begin && (may != recorded || released > kMostReleasedBytes)) {
+      add_part(begin, s, recorded);
+      begin = s;
+      released = 0;
+    }
+    recorded = may;
+    released += released_bytes(context_.steps_[s]);
+  }
+  if (begin != count) add_part(begin, count, recorded);
+  stale_ = false;
+  if (std::none_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.recorded; }))
+    turn_off("no step can be recorded");
+}
+
+// Steps of neighbouring parts that are run from the tape become one part.
+void GraphReplay::add_part(uint32_t begin, uint32_t end, bool recorded) {
+  int work = 0;
+  for (uint32_t s = begin; s < end; ++s) work += context_.steps_[s].kind != BoundContext::StepKind::Release;
+  if (work < kFewSteps && recorded) {
+    recorded = false;
+    for (uint32_t s = begin; s < end; ++s) for_each_allocated(s, [&](uint32_t root) { variable_[root] = true; });
+  }
+  if (!recorded && !parts_.empty() && !parts_.back().recorded) {
+    parts_.back().end = end;
+    return;
+  }
+  parts_.push_back({.begin = begin, .end = end, .recorded = recorded});
+}
+
+// ---- recording
+
+// The arguments of operators which other parts or the caller supply.
+void GraphReplay::expect_arguments(Part& part) const {
+  std::vector<bool> seen(context_.slots_.size());
+  for (uint32_t s = part.begin; s < part.end; ++s) {
+    const runtime::ExternCall* const call = extern_call(s);
+    if (call == nullptr) continue;
+    const auto look = [&](TensorId id) {
+      const uint32_t root = id.valid() ? context_.slots_[id.index].root : TensorId::kNone;
+      if (root == TensorId::kNone || seen[root]) return;
+      seen[root] = true;
+      part.expected.emplace_back(root, context_.roots_[root].base);
+    };
+    for_each_argument(*call, look);
+    for_each_allocated(s, [&](uint32_t root) { seen[root] = true; });
+    for (const TensorId id : call->results) look(id);
+  }
+}
+
+bool GraphReplay::record(Part& part) {
+  part.expected.clear(), part.made.clear(), part.updated.clear();
+  expect_arguments(part);
+  made_here_.assign(context_.slots_.size(), false);
+  uint32_t step = part.begin;
+  try {
+    Recording recording(*memory_.operator->(), gpu_);
+    const Exchanged<void*> enqueues_there(context_.launching_.stream, recording.stream());
+    for (; step < part.end; ++step) record_step(step, part, recording.stream());
+    part.graph = recording.end();
+  } catch (const std::exception& e) {
+    // Operators may refuse to be recorded. Nothing has run: all of it runs from the tape.
+    CRESSET_LOG(Graphs, fmt::format("step {} is not recorded: {}", step, e.what()));
+    step < part.end ? from_tape_[step] = true : part.recorded = false;
+    stale_ = stale_ || step < part.end;
+    return false;
+  }
+  for (uint32_t s = part.begin; s < part.end; ++s)
+    for_each_allocated(s, [&](uint32_t root) { part.made.emplace_back(root, context_.roots_[root].base); });
+  nodes_ += part.graph->size();
+  CRESSET_LOG(Graphs, fmt::format("steps {} to {} are a graph of {} nodes; {} launches may change", part.begin,
+                                  part.end - 1, part.graph->size(), part.updated.size()));
+  return true;
+}
+
+void GraphReplay::record_step(uint32_t index, Part& part, runtime::Stream stream) {
+  const BoundContext::BoundStep& step = context_.steps_[index];
+  context_.position_ = step.position;
+  if (step.kind == BoundContext::StepKind::Launch)
+    record_launch(index, part, stream);
+  else if (step.kind == BoundContext::StepKind::Extern)
+    context_.externs_[step.index]->run(context_);
+  for_each_allocated(index, [&](uint32_t root) { made_here_[root] = true; });
+  // Other memory is needed until the graph runs.
+  for (uint32_t i = step.drop_begin; i < step.drop_end; ++i)
+    if (const uint32_t root = context_.drops_[i]; made_here_[root]) context_.roots_[root].owner.reset();
+}
+
+void GraphReplay::record_launch(uint32_t step, Part& part, runtime::Stream stream) {
+  const uint32_t index = context_.steps_[step].index;
+  const BoundContext::BoundLaunch& launch = context_.launches_[index];
+  runtime::GpuLaunches& launches = *launch.kernel->gpu_launches(context_.scratch_of(launch));
+  Nodes own{.launch = index,
+            .nodes = {},
+            .function = launches.function,
+            .config = launches.config,
+            .parameters = launches.parameters,
+            .last = launches.last};
+  for (const int64_t last : launches.last) {
+    launches.parameters.back() = last;
+    gpu_.launch(launches.function, launches.config, launches.parameters, stream);
+    own.nodes.push_back(gpu_.last_recorded(stream));
+    CRESSET_CHECK(own.nodes.back() != nullptr, "a launch that was recorded is no node");
+  }
+  if (may_change(step)) part.updated.push_back(std::move(own));
+}
+
+// Whether an address of the launch is none of the arena, where all graphs of the context lie alike.
+bool GraphReplay::may_change(uint32_t step) const {
+  const auto is_apart = [this](TensorId id) {
+    const uint32_t root = context_.slots_[id.index].root;
+    return context_.slots_[root].home != Home::Arena || allocated_[root] || anchor(root) != root;
+  };
+  const auto& buffers = std::get<runtime::Launch>(context_.program_.steps[step]).buffers;
+  const std::optional<runtime::ArenaPlan::Place>& scratch = context_.launches_[context_.steps_[step].index].scratch;
+  return std::any_of(buffers.begin(), buffers.end(), is_apart) || (scratch && scratch->host.valid());
+}
+
+}  // namespace cresset::bridge
