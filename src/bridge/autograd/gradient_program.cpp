@@ -47,10 +47,11 @@ class GradientProgram::Builder {
     for (const graph::ValueId v : cut.saved) {
       const bool is_changing = changing_.contains(v);
       if (forward_.value(v).kind == graph::Value::Kind::Constant && !is_changing) continue;
+      const bool gaps = has_gaps(v);
       given.push_back(give(v, is_changing));
       saved.push_back(v);
       become_input(*out, v);
-      if (forward_.value(v).kind == graph::Value::Kind::Result) out->value(v).type.strides = strides_in_memory(v);
+      if (gaps) out->value(v).type.strides = rows(v);
     }
     return out;
   }
@@ -103,26 +104,23 @@ class GradientProgram::Builder {
     for (const graph::ValueId v : forward_.constants)
       if (!read.contains(v)) changing_.insert(v);
   }
-  // Where the forward program leaves the value. A value that takes the place of a caller's tensor with gaps has none.
-  std::vector<sym::ExprId> strides_in_memory(graph::ValueId v) const {
-    const graph::TensorType& type = forward_.type(v);
-    if (is_apart(v)) return graph::contiguous_strides(forward_.pool(), type.sizes);
-    return passes::memory_of(forward_, v) == v ? fuse::own_layout(forward_, type).strides : type.strides;
+  // Whether the value lies, as a view or itself, where a value with gaps has its place. Lowering decides whether that
+  // value has gaps in memory, so a copy without gaps is saved.
+  bool has_gaps(graph::ValueId v) const {
+    const graph::Value& base = forward_.value(passes::memory_of(forward_, v));
+    return forward_.value(v).kind == graph::Value::Kind::Result && base.kind == graph::Value::Kind::Result &&
+           !fuse::equal_strides(forward_.env(), base.type.sizes, base.type.strides,
+                                fuse::own_layout(forward_, base.type).strides);
   }
-  // Whether the value is a view of a value with gaps that the forward program lays out without gaps.
-  bool is_apart(graph::ValueId v) const {
-    const graph::ValueId base = passes::memory_of(forward_, v);
-    const graph::Value& value = forward_.value(base);
-    return base != v && value.kind == graph::Value::Kind::Result &&
-           !fuse::equal_strides(forward_.env(), value.type.sizes, value.type.strides,
-                                fuse::own_layout(forward_, value.type).strides);
+  std::vector<sym::ExprId> rows(graph::ValueId v) const {
+    return graph::contiguous_strides(forward_.pool(), forward_.type(v).sizes);
   }
   Given give(graph::ValueId v, bool is_changing) {
     static const graph::OpId clone = graph::op_id("aten::clone");
-    if (is_apart(v)) {
-      graph::TensorType rows = forward_.type(v);
-      rows.strides = graph::contiguous_strides(forward_.pool(), rows.sizes);
-      v = forward_.node(forward_.add_node(clone, {v, graph::MemoryFormat::Contiguous}, {std::move(rows)})).results[0];
+    if (has_gaps(v)) {
+      graph::TensorType type = forward_.type(v);
+      type.strides = rows(v);
+      v = forward_.node(forward_.add_node(clone, {v, graph::MemoryFormat::Contiguous}, {std::move(type)})).results[0];
     }
     const graph::Value& value = forward_.value(v);
     const bool made = value.kind == graph::Value::Kind::Input && value.result >= real_inputs_;
