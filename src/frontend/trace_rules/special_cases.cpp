@@ -219,8 +219,8 @@ bool reads_foreign_memory(const CCall& what) {
 }
 
 bool reshapes_lazy_tensor(const CCall& what) {
-  static const std::unordered_set<std::string_view> kReshaping = {
-      "squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"};
+  static const std::unordered_set<std::string_view> kReshaping = {"squeeze_",  "unsqueeze_", "t_",         "transpose_",
+                                                                  "swapaxes_", "swapdims_",  "as_strided_"};
   if (what.self == nullptr || kReshaping.count(what.name) == 0 || !is_tensor(what.self)) return false;
   const at::Tensor& tensor = tensor_of(what.self);
   return tensor.defined() && (tensor.is_conj() || tensor.is_neg());
