@@ -59,8 +59,8 @@ bench: build  ## compile and run time against eager and torch.compile; BENCH='--
 
 gpu: build  ## the tests and the benchmark of CUDA, on this machine's GPU (a CUDA build of torch); writes bench/results
 	@$(BUILD)/tests/unit/gpu_kernel_test --gtest_brief=1
-	@CRESSET_CUDA=1 $(PY) -m pytest -q -p no:cacheprovider tests/python/gpu
-	@CRESSET_CUDA=1 $(PY) bench/gpu.py $(BENCH) --json bench/results/$(shell date +%F)-gpu.json
+	@$(PY) -m pytest -q -p no:cacheprovider tests/python/gpu
+	@$(PY) bench/gpu.py $(BENCH) --json bench/results/$(shell date +%F)-gpu.json
 
 golden: build  ## the golden text tests only
 	@$(BUILD)/tests/unit/compile_test --gtest_filter='*Golden*:*golden*'

@@ -1,7 +1,7 @@
 """Models on a GPU: cresset, eager mode and torch.compile in one process, in turns. Times are those of events on the
 device, so that work which is still queued counts; "issue" is the time after which a call returns.
 
-    CRESSET_CUDA=1 python bench/gpu.py [names...] [--dtypes f32,bf16] [--train] [--turns 9] [--sides ...] [--json file]
+    python bench/gpu.py [names...] [--dtypes f32,bf16] [--train] [--turns 9] [--sides ...] [--json file]
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import sys
 import time
 import warnings
@@ -17,7 +16,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests/python"), str(ROOT / "bench/lib")]
-os.environ.setdefault("CRESSET_CUDA", "1")
 
 import noise  # noqa: E402
 import torch  # noqa: E402
@@ -135,6 +133,7 @@ def measure(name, dtype, options):
             seconds[which].append(on_device)
             issued[which].append(until_return)
     row.update(noise.summary(seconds))
+    row["graph_states"] = cresset.stats()["cuda_graphs"]["programs"]
     row["issue_ms"] = {which: round(1e3 * sorted(t)[len(t) // 2], 3) for which, t in issued.items()}
     return row
 

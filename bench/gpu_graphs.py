@@ -1,7 +1,7 @@
 """CUDA graphs: a chain of small kernels, many sizes in random order, and results that are kept. cresset and torch.compile,
 each with and without graphs, in one process and in turns.
 
-    CRESSET_CUDA=1 python bench/gpu_graphs.py [--turns 9] [--steps 500] [--json file]
+    python bench/gpu_graphs.py [--turns 9] [--steps 500] [--json file]
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import os
 import random
 import sys
 import time
@@ -18,7 +17,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench/lib")]
-os.environ.setdefault("CRESSET_CUDA", "1")
 
 import noise  # noqa: E402
 import torch  # noqa: E402

@@ -3,7 +3,9 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
+#include <ATen/ops/empty_strided.h>
 
+#include <cstring>
 #include <deque>
 #include <optional>
 #include <unordered_map>
@@ -253,32 +255,37 @@ void check_is_torchs(const c10::OperatorHandle& op) {
 void redispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DeviceIndex device) {
   const at::AutoDispatchBelowADInplaceOrView guard;
   std::optional<SeededByDevice> seeded;
-  const bool draws = op.hasTag(at::Tag::nondeterministic_seeded);
-  TORCH_CHECK(!draws || !gpu()->spoil(current_stream(device)),
-              "Attempt to increase offset for a CUDA generator not in capture mode.");
-  if (draws) seeded.emplace(device);
+  if (op.hasTag(at::Tag::nondeterministic_seeded)) seeded.emplace(device);
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-// ---- recording: a call on a stream that records must leave no trace, and is made again by each run of the recording
+void check_draws_nothing(const c10::OperatorHandle& op, void* stream) {
+  if (!op.hasTag(at::Tag::nondeterministic_seeded)) return;
+  gpu()->spoil(stream);
+  TORCH_CHECK(false, "Attempt to increase offset for a CUDA generator not in capture mode.");
+}
 
-// The contents of the arguments that a call writes.
-class WrittenArguments {
- public:
-  WrittenArguments(const c10::OperatorHandle& op, const torch::jit::Stack& arguments) {
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      const auto* const alias = op.schema().arguments()[i].alias_info();
-      if (alias == nullptr || !alias->isWrite()) continue;
-      each_tensor(arguments[i], [this](const at::Tensor& tensor) { before_.emplace_back(tensor, tensor.clone()); });
-    }
-  }
-  void restore() {
-    for (auto& [tensor, contents] : before_) tensor.copy_(contents);
-  }
+// ---- recording: a call on a stream that records touches no memory, and is made by each run of the recording
 
- private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> before_;
-};
+bool is_view(const c10::OperatorHandle& op) {
+  for (const c10::Argument& result : op.schema().returns())
+    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
+  return false;
+}
+
+// Arguments of the same geometry, for the geometry of the results alone: memory holds garbage, which is no index.
+torch::jit::Stack stand_ins(const torch::jit::Stack& arguments) {
+  std::unordered_map<const TensorImpl*, at::Tensor> known;
+  const auto stand_in = [&](const at::Tensor& t) {
+    if (!t.defined()) return t;
+    at::Tensor& out = known[t.unsafeGetTensorImpl()];
+    if (!out.defined()) out = at::empty_strided(t.sizes(), t.strides(), t.options()).zero_();
+    return out;
+  };
+  torch::jit::Stack out;
+  for (const IValue& value : arguments) out.push_back(map_tensors(value, stand_in));
+  return out;
+}
 
 void refuse_what_cannot_be_recorded(const c10::OperatorHandle& op, const torch::jit::Stack& arguments, void* stream) {
   static const std::unordered_set<std::string> reading{
@@ -293,26 +300,36 @@ void refuse_what_cannot_be_recorded(const c10::OperatorHandle& op, const torch::
   TORCH_CHECK(false, "CUDA error: operation not permitted when stream is capturing");
 }
 
-void record(const c10::OperatorHandle& op, torch::jit::Stack arguments, const torch::jit::Stack& results,
-            void* stream) {
-  std::unordered_set<const StorageImpl*> given;
-  for (const IValue& value : arguments)
-    each_tensor(value, [&](const at::Tensor& t) {
-      if (t.defined()) given.insert(t.storage().unsafeGetStorageImpl());
-    });
-  std::vector<at::Tensor> made;
-  for (const IValue& value : results)
-    each_tensor(value, [&](const at::Tensor& t) {
-      const bool own = t.defined() && !given.contains(t.storage().unsafeGetStorageImpl());
-      made.push_back(own ? t : at::Tensor());
-      if (own) std::memset(t.storage().mutable_data(), 0xa5, t.storage().nbytes());
-    });
-  gpu()->record(stream, [op, arguments = std::move(arguments), made = std::move(made)] {
-    const at::AutoDispatchBelowADInplaceOrView guard;
-    torch::jit::Stack stack = arguments;
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+// `stack`: the arguments, which become the results. Results that are no arguments hold garbage until the recording
+// runs.
+void record(const c10::OperatorHandle& op, torch::jit::Stack* stack, void* stream) {
+  const size_t count = op.schema().arguments().size();
+  const torch::jit::Stack arguments(stack->end() - static_cast<ptrdiff_t>(count), stack->end());
+  torch::jit::Stack shaped = stand_ins(arguments);
+  std::unordered_map<const TensorImpl*, at::Tensor> argument_of;
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<at::Tensor> given;
+    each_tensor(arguments[i], [&](const at::Tensor& t) { given.push_back(t); });
     size_t next = 0;
-    for (const IValue& value : stack)
+    each_tensor(shaped[i], [&](const at::Tensor& t) { argument_of[t.unsafeGetTensorImpl()] = given[next++]; });
+  }
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &shaped);
+  std::vector<at::Tensor> made;  // undefined: the call writes to an argument
+  stack->resize(stack->size() - count);
+  for (const IValue& value : shaped)
+    stack->push_back(map_tensors(value, [&](const at::Tensor& t) {
+      const auto argument = argument_of.find(t.defined() ? t.unsafeGetTensorImpl() : nullptr);
+      made.push_back(argument == argument_of.end() ? t : at::Tensor());
+      if (argument != argument_of.end()) return argument->second;
+      if (t.defined()) std::memset(t.storage().mutable_data(), 0xa5, t.storage().nbytes());
+      return t;
+    }));
+  gpu()->record(stream, [op, arguments, made] {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    torch::jit::Stack again = arguments;
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &again);
+    size_t next = 0;
+    for (const IValue& value : again)
       each_tensor(value, [&](const at::Tensor& t) {
         const at::Tensor& into = made.at(next++);
         if (into.defined() && into.numel() != 0) into.copy_(t);
@@ -333,13 +350,12 @@ void call_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     refuse_what_cannot_be_recorded(op, {stack->end() - static_cast<ptrdiff_t>(arguments), stack->end()}, stream);
   Twins twins(common.index());
   for (size_t i = stack->size() - arguments; i < stack->size(); ++i) (*stack)[i] = argument_to_cpu(twins, (*stack)[i]);
-  torch::jit::Stack given;
-  if (recording) given.assign(stack->end() - static_cast<ptrdiff_t>(arguments), stack->end());
-  WrittenArguments written(op, given);
-  redispatch(op, stack, common.index());
-  if (recording) {
-    record(op, std::move(given), {stack->end() - static_cast<ptrdiff_t>(results), stack->end()}, stream);
-    written.restore();
+  if (recording && !is_view(op)) {
+    check_draws_nothing(op, stream);
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    record(op, stack, stream);
+  } else {
+    redispatch(op, stack, common.index());
   }
   for (size_t i = stack->size() - results; i < stack->size(); ++i)
     (*stack)[i] = map_tensors((*stack)[i], [&](const at::Tensor& tensor) { return twins.to_cuda(tensor); });

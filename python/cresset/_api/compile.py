@@ -262,6 +262,7 @@ class Explanation:
         ]
         lines += [f"    guard: {g}" for g in v["guards"]] or ["    no guards on sizes"]
         lines += self._first(v["state_guards"], self.STATE_GUARDS, "state guard: ", f".segments[{i}]['state_guards']")
+        lines += [f"    CUDA graphs: {v['cuda_graphs']}"] if v["cuda_graphs"] else []
         lines += self._first(v["graph"].splitlines(), self.GRAPH_LINES, "", f".segments[{i}]['graph']")
         return lines + ([f"    graph break: {v['ends']}", *self._advice(v)] if v["ends"] else [])
 

@@ -29,8 +29,7 @@ std::vector<std::string> library_folders() {
 Result<bool> open_cuda() {
   if (NvptxBackend::get().is_configured()) return true;
   if (!option_flag(Option::CUDA))
-    return Fallback{FallbackReason::CodegenFailed, "programs on CUDA tensors are experimental",
-                    "set CRESSET_CUDA=1 to compile them"};
+    return Fallback{FallbackReason::CodegenFailed, "CRESSET_CUDA=0: programs on CUDA tensors run eagerly", ""};
   if (!at::globalContext().hasCUDA()) return Fallback{FallbackReason::CodegenFailed, "torch has no CUDA device", ""};
   const auto& driver = runtime::cuda::Driver::get();
   if (!driver.ok()) return driver.fallback();

@@ -86,15 +86,30 @@ void Capture::Scope::switch_to(Capture& next) {
   enter_dispatch_state();
 }
 
-void Capture::leave_dispatch_state() {
-  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+static void leave(c10::impl::LocalDispatchKeySet keys) {
   if (!keys.included_.has(kTraceKey)) return;
   keys.included_ = without_trace_key(keys.included_);
   keys.excluded_ = keys.excluded_.remove(c10::DispatchKey::BackendSelect);
   c10::impl::_force_tls_local_dispatch_key_set(keys);
 }
 
-Capture::StepAside::StepAside() : saved_(c10::impl::tls_local_dispatch_key_set()) { leave_dispatch_state(); }
+// Whether a guard of the program's that excludes keys may be alive (torch._C._DisableTorchDispatch is one). Its end
+// brings the excluded keys of its beginning back.
+static bool may_have_guard(c10::DispatchKeySet excluded) {
+  c10::DispatchKeySet usual = c10::default_excluded_set | c10::autocast_dispatch_keyset;
+  usual = usual.add(c10::DispatchKey::BackendSelect);
+  if (c10::InferenceMode::is_enabled()) usual = usual | c10::autograd_dispatch_keyset;
+  return !(excluded - usual).empty();
+}
+
+// Without the trace key, the exclusion that such a guard brings back would send factory functions to the CPU. Under the
+// trace key a closed capture runs operators natively.
+void Capture::leave_dispatch_state() {
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  if (!may_have_guard(keys.excluded_)) leave(keys);
+}
+
+Capture::StepAside::StepAside() : saved_(c10::impl::tls_local_dispatch_key_set()) { leave(saved_); }
 Capture::StepAside::~StepAside() { c10::impl::_force_tls_local_dispatch_key_set(saved_); }
 
 at::Tensor Capture::make_tensor(StorageId storage, ViewChainPtr chain, graph::ValueId value, sym::ExprId offset) {

@@ -49,12 +49,21 @@ std::tuple<at::Tensor, at::Tensor> attention_forward(const at::Tensor& query, co
   return {std::get<0>(made), std::get<1>(made)};
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tensor& gradient, const at::Tensor& query,
+// The kernels read gradients row by row; that of a sum has its only element everywhere.
+at::Tensor in_memory(const at::Tensor& gradient) {
+  if (gradient.numel() == 0) return at::zeros(gradient.sizes(), gradient.options());
+  const c10::IntArrayRef strides = gradient.strides();
+  const bool repeats = std::find(strides.begin(), strides.end(), 0) != strides.end();
+  return repeats || strides.back() != 1 ? gradient.contiguous() : gradient;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tensor& given, const at::Tensor& query,
                                                                   const at::Tensor& key, const at::Tensor& value,
                                                                   const Optional& bias, const at::Tensor& out,
                                                                   const at::Tensor& logsumexp, bool causal, Scale scale,
                                                                   int64_t kernel) {
   const at::NoGradGuard plain;
+  const at::Tensor gradient = in_memory(given);
   if (static_cast<AttentionKernel>(kernel) == AttentionKernel::Flash)
     return at::_scaled_dot_product_flash_attention_backward(
         gradient, query, key, value, out, logsumexp, {}, {}, query.size(2), key.size(2), 0.0, causal,

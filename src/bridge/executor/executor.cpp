@@ -15,7 +15,7 @@ namespace cresset::bridge {
 namespace {
 
 constexpr size_t kIdleContexts = 64;
-constexpr int kContextsWithGraphs = 8;
+constexpr size_t kGraphNodes = 30000;  // of all graphs of a program
 
 void* find_symbol(const char* name) {
   // Python loads libtorch with local visibility, so the global scope alone is not sufficient.
@@ -67,10 +67,12 @@ void Executor::check_in(std::unique_ptr<BoundContext> context) {
 
 // Graphs stay for the sizes used last.
 void Executor::drop_old_graphs() {
-  int found = 0;
+  size_t nodes = 0;
   for (size_t i = idle_.size(); i-- > 0;) {
     GraphReplay* const graphs = idle_[i]->graphs();
-    if (graphs != nullptr && graphs->has_graphs() && ++found > kContextsWithGraphs) graphs->drop();
+    if (graphs == nullptr || graphs->nodes() == 0) continue;
+    nodes += graphs->nodes();
+    if (nodes > kGraphNodes && i + 1 < idle_.size()) graphs->give_up_for_a_while();
   }
 }
 

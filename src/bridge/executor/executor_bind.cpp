@@ -41,14 +41,6 @@ void for_each_tensor(const runtime::Step& step, F&& f) {
   }
 }
 
-// Bytes from a slot's element 0 to the end of its last element.
-int64_t extent(const BoundSlot& slot) {
-  if (slot.numel == 0) return 0;
-  int64_t last = 0;
-  for (size_t d = 0; d < slot.sizes.size(); ++d) last += (slot.sizes[d] - 1) * slot.strides[d];
-  return (last + 1) * static_cast<int64_t>(c10::elementSize(slot.dtype));
-}
-
 // The device of the program's own memory. A program without memory may be on any device.
 c10::Device device_of(const runtime::Program& program) {
   for (const Home wanted : {Home::Arena, Home::Fresh, Home::Extern})
@@ -195,6 +187,13 @@ void BoundContext::make_gaps() {
   if (wanted.size() > 1 && made(0, wanted.size())) wanted.clear();
   for (size_t i = 0; i < std::min(wanted.size(), kMostPlans); ++i) made(i, i + 1);
   plan_fresh();
+}
+
+int64_t BoundContext::extent(const BoundSlot& slot) {
+  if (slot.numel == 0) return 0;
+  int64_t last = 0;
+  for (size_t d = 0; d < slot.sizes.size(); ++d) last += (slot.sizes[d] - 1) * slot.strides[d];
+  return (last + 1) * static_cast<int64_t>(c10::elementSize(slot.dtype));
 }
 
 void BoundContext::need_tensor(TensorId id) { tensor_needed_[id.index] = true; }

@@ -130,6 +130,8 @@ class BoundContext {
   void bind_extern(const runtime::ExternCall& call);
   void find_drops();
   void need_tensor(runtime::TensorId id);
+  // Bytes from a slot's element 0 to the end of its last element.
+  static int64_t extent(const BoundSlot& slot);
   void make_wrapper(uint32_t index);
   void place_arena();
   void use_plan(runtime::ArenaPlan plan);

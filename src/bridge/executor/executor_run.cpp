@@ -267,7 +267,7 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
     ~AtEnd() { context.end_call(); }
   } at_end{*this};
   const int64_t most = plan_.most() + scratch_bytes_;
-  const bool by_graphs = graphs_ != nullptr && graphs_->start(static_cast<size_t>(most));
+  const bool by_graphs = graphs_ != nullptr && graphs_->start(static_cast<size_t>(most), released != nullptr);
   if (by_graphs) {
     bind_one_arena(graphs_->arena());
   } else {

@@ -18,8 +18,15 @@ using runtime::TensorId;
 constexpr int kFewSteps = 4;    // fewer are not worth a graph
 constexpr int kMovesOften = 3;  // then a root's address counts as one that moves
 constexpr int kMostPlans = 8;
+// A copy of so many bytes costs about as much as the launch of an operator from the tape, between two graphs.
+constexpr int64_t kCopiedBytesForUse = int64_t{16} << 20;
 // Of inputs whose last use is in one graph. They stay until its end, where the tape frees them one by one.
 constexpr int64_t kMostReleasedBytes = int64_t{32} << 20;
+
+std::string text_of(const std::exception& e) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&e);
+  return of_torch == nullptr ? e.what() : of_torch->what_without_backtrace();
+}
 
 // Sets a value for the time of its life.
 template <class T>
@@ -48,7 +55,10 @@ uint32_t GraphReplay::anchor(uint32_t root) const {
   return host.valid() ? host.index : root;
 }
 
-bool GraphReplay::moves(uint32_t root) const { return variable_[root] || moves_[anchor(root)] >= kMovesOften; }
+bool GraphReplay::moves(uint32_t root) const {
+  const uint32_t owner = anchor(root);
+  return variable_[root] || (moves_[owner] >= kMovesOften && !stands_in_[owner]);
+}
 
 // f(root) for all memory that a step's operator allocates, and which other slots continue.
 template <class F>
@@ -90,22 +100,67 @@ bool GraphReplay::may_record(uint32_t step) const {
   return !leaves && may_record_extern(*extern_call(step), *context_.externs_[bound.index]);
 }
 
-int64_t GraphReplay::released_bytes(const BoundContext::BoundStep& step) const {
+int64_t GraphReplay::input_bytes_dropped(const BoundContext::BoundStep& step) const {
   int64_t bytes = 0;
   for (uint32_t i = step.drop_begin; i < step.drop_end; ++i) {
     const BoundSlot& slot = context_.slots_[context_.drops_[i]];
-    if (slot.home == Home::Input && context_.roots_[context_.drops_[i]].owner.defined())
-      bytes += slot.numel * static_cast<int64_t>(c10::elementSize(slot.dtype));
+    if (slot.home == Home::Input) bytes += slot.numel * static_cast<int64_t>(c10::elementSize(slot.dtype));
   }
   return bytes;
 }
 
-void GraphReplay::plan() {
-  drop();
+// By root: how many operators that can be recorded have it as an argument, or write into it.
+std::vector<int> GraphReplay::uses_by_operators() const {
+  std::vector<int> uses(context_.slots_.size());
+  for (uint32_t s = 0; s < context_.steps_.size(); ++s) {
+    const runtime::ExternCall* const call = extern_call(s);
+    if (call == nullptr || from_tape_[s]) continue;
+    const ExternKernel& kernel = *context_.externs_[context_.steps_[s].index];
+    if (!kernel.only_enqueues()) continue;
+    const auto use = [&](TensorId id) {
+      if (id.valid()) ++uses[anchor(context_.slots_[id.index].root)];
+    };
+    for_each_argument(*call, use);
+    if (!kernel.allocates_results())
+      for (const TensorId id : call->results) use(id);
+  }
+  return uses;
+}
+
+void GraphReplay::choose_stand_ins() {
+  stand_ins_.clear();
+  stand_in_bytes_ = 0;
+  stands_in_.assign(context_.slots_.size(), false);
+  const std::vector<int> uses = uses_by_operators();
+  for (uint32_t r = 0; r < context_.slots_.size(); ++r) {
+    const BoundSlot& slot = context_.slots_[r];
+    const bool is_input = slot.home == Home::Input && !keeps_place_[r] && !returned_[r];
+    if (moves_[r] < kMovesOften || uses[r] == 0 || (!is_input && slot.home != Home::Fresh)) continue;
+    const int64_t bytes = context_.extent(slot);
+    if (bytes != 0 && bytes <= kCopiedBytesForUse * uses[r]) add_stand_in(r, bytes);
+  }
+}
+
+void GraphReplay::add_stand_in(uint32_t root, int64_t bytes) {
+  constexpr size_t kAligned = 512;
+  const BoundSlot& slot = context_.slots_[root];
+  StandIn own{
+      .root = root, .offset = stand_in_bytes_, .bytes = static_cast<size_t>(bytes), .tensor = {}, .storage = {}};
+  own.storage = slot.memory->borrow(own.bytes);
+  own.tensor = slot.memory->over(own.storage, slot.sizes, slot.strides, 0, slot.dtype);
+  stand_in_bytes_ += (own.bytes + kAligned - 1) / kAligned * kAligned;
+  stands_in_[root] = true;
+  stand_ins_.push_back(std::move(own));
+}
+
+void GraphReplay::plan(bool releases) {
+  parts_.clear();
+  nodes_ = 0;
   if (++plans_ > kMostPlans) return turn_off("arguments of operators keep moving");
   const auto count = static_cast<uint32_t>(context_.steps_.size());
   allocated_.assign(context_.slots_.size(), false);
   variable_.assign(context_.slots_.size(), false);
+  choose_stand_ins();
   uint32_t begin = 0;
   int64_t released = 0;
   bool recorded = false;
@@ -121,7 +176,7 @@ void GraphReplay::plan() {
       released = 0;
     }
     recorded = may;
-    released += released_bytes(context_.steps_[s]);
+    if (releases) released += input_bytes_dropped(context_.steps_[s]);
   }
   if (begin != count) add_part(begin, count, recorded);
   stale_ = false;
@@ -165,6 +220,7 @@ void GraphReplay::expect_arguments(Part& part) const {
 }
 
 bool GraphReplay::record(Part& part) {
+  as_usual_ = false;
   part.expected.clear(), part.made.clear(), part.updated.clear();
   expect_arguments(part);
   made_here_.assign(context_.slots_.size(), false);
@@ -176,7 +232,7 @@ bool GraphReplay::record(Part& part) {
     part.graph = recording.end();
   } catch (const std::exception& e) {
     // Operators may refuse to be recorded. Nothing has run: all of it runs from the tape.
-    CRESSET_LOG(Graphs, fmt::format("step {} is not recorded: {}", step, e.what()));
+    CRESSET_LOG(Graphs, fmt::format("step {} is not recorded: {}", step, text_of(e)));
     step < part.end ? from_tape_[step] = true : part.recorded = false;
     stale_ = stale_ || step < part.end;
     return false;

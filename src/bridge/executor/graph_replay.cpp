@@ -20,7 +20,7 @@ constexpr int kCallsFromTape = 3;  // the first compiles and loads, the others t
 constexpr int kTimedReplays = 3;
 // Graphs pay where issuing the launches takes at least this part of the device's time.
 constexpr double kBoundByLaunches = 0.7;
-constexpr double kLosing = 1.02;  // graphs that take so much longer than the tape are dropped
+constexpr double kLosing = 1.1;  // graphs that take so much longer than the tape are dropped
 // Memory that graphs may hold between calls where nobody asked for them.
 constexpr size_t kMostBytesUnasked = size_t{256} << 20;
 
@@ -40,12 +40,19 @@ GraphReplay::GraphReplay(BoundContext& context, runtime::GpuDevice& gpu, c10::De
       moves_(context.roots_.size()),
       from_tape_(context.steps_.size()) {
   returned_.resize(context.slots_.size());
+  keeps_place_.resize(context.slots_.size());
+  for (const BoundContext::BoundCopy& copy : context.copies_) keeps_place_[context.slots_[copy.to.index].root] = true;
   for (const runtime::TensorId id : context.program_.outputs) returned_[context.slots_[id.index].root] = true;
 }
 
 GraphReplay::~GraphReplay() {
-  for (const runtime::Event event : events_)
-    if (event != nullptr) gpu_.destroy(event);
+  for (const runtime::Event event : events_) {
+    if (event == nullptr) continue;
+    try {
+      gpu_.destroy(event);
+    } catch (const runtime::DeviceError&) {  // the device failed before
+    }
+  }
 }
 
 void GraphReplay::turn_off(std::string why) {
@@ -55,20 +62,25 @@ void GraphReplay::turn_off(std::string why) {
 }
 
 void GraphReplay::drop() {
-  parts_.clear();
+  for (Part& part : parts_) part.graph.reset();
   nodes_ = 0;
-  stale_ = true;
+}
+
+void GraphReplay::give_up_for_a_while() {
+  constexpr int kCalls = 32, kMostDoublings = 10;
+  drop();
+  next_recording_ = calls_ + (kCalls << std::min(given_up_++, kMostDoublings));
 }
 
 // ---- deciding
 
 bool GraphReplay::wanted_now() {
-  if (!off_.empty() || calls_ <= kCallsFromTape) return false;
+  if (!off_.empty() || calls_ <= kCallsFromTape || calls_ < next_recording_) return false;
+  if (wanted_ == driver::CudaGraphs::Always) return true;
   if (graphs_.calls >= kTimedReplays && graphs_.ms() > kLosing * tape_.ms()) {
     turn_off(fmt::format("graphs take {:.3f} ms a call, the tape {:.3f}", graphs_.ms(), tape_.ms()));
     return false;
   }
-  if (wanted_ == driver::CudaGraphs::Always) return true;
   if (tape_.calls < kCallsFromTape - 1) return false;  // the device has not told yet
   if (tape_.issue_ms >= kBoundByLaunches * tape_.device_ms) return true;
   turn_off(fmt::format("launches do not bound the call: {:.3f} ms to issue, {:.3f} ms on the device", tape_.issue_ms,
@@ -76,28 +88,32 @@ bool GraphReplay::wanted_now() {
   return false;
 }
 
-bool GraphReplay::start(size_t arena_bytes) {
+bool GraphReplay::start(size_t arena_bytes, bool releases) {
   read_timing();
   ++calls_;
   const bool wanted = wanted_now();
-  if (wanted && wanted_ == driver::CudaGraphs::Auto && arena_bytes > kMostBytesUnasked)
-    turn_off(fmt::format("they would hold {} bytes between calls", arena_bytes));
+  if (wanted && stale_) plan(releases);
+  constexpr size_t kAligned = 512;
+  arena_bytes_ = (arena_bytes + kAligned - 1) / kAligned * kAligned;
+  const size_t bytes = arena_bytes_ + stand_in_bytes_;
+  if (wanted && wanted_ == driver::CudaGraphs::Auto && bytes > kMostBytesUnasked)
+    turn_off(fmt::format("they would hold {} bytes between calls", bytes));
   if (!wanted || !off_.empty()) {
     if (off_.empty() && calls_ > 1) begin_timing(tape_);
     return false;
   }
-  if (!take_memory(arena_bytes)) return false;
+  if (!take_memory(bytes)) return false;
   const bool other_memory = memory_->generation() != std::exchange(generation_, memory_->generation());
   const uint64_t settings = library_settings();
   if (settings != std::exchange(settings_, settings) || other_memory) drop();
-  if (!stale_ && graphs_.calls < kTimedReplays) begin_timing(graphs_);
+  if (nodes_ != 0 && graphs_.calls < kTimedReplays) begin_timing(graphs_);
   return true;
 }
 
-bool GraphReplay::take_memory(size_t arena_bytes) {
+bool GraphReplay::take_memory(size_t bytes) {
   try {
     memory_ = GraphMemory::hold(device_, gpu_);
-    if (memory_) arena_ = memory_->arena(std::max<size_t>(arena_bytes, 1));
+    if (memory_) arena_ = memory_->arena(std::max<size_t>(bytes, 1));
   } catch (const std::exception& e) {
     memory_ = GraphMemory::Hold(nullptr);
     turn_off(e.what());
@@ -111,7 +127,7 @@ void GraphReplay::begin_timing(Timing& timing) {
   if (events_[0] == nullptr)
     for (runtime::Event& event : events_) event = gpu_.make_event();
   timed_ = &timing;
-  timing_now_ = true;
+  timing_now_ = as_usual_ = true;
   gpu_.record(events_[0], context_.launching_.stream);
   issued_from_ = std::chrono::steady_clock::now();
 }
@@ -131,8 +147,9 @@ void GraphReplay::finish() {
     try {
       gpu_.record(events_[1], context_.launching_.stream);
     } catch (const runtime::DeviceError&) {  // the call has raised it, too
-      timed_ = nullptr;
+      as_usual_ = false;
     }
+    if (!as_usual_) timed_ = nullptr;
   }
   if (!memory_) note_addresses();
   memory_ = GraphMemory::Hold(nullptr);
@@ -161,11 +178,33 @@ std::string GraphReplay::state() const {
 // ---- running
 
 void GraphReplay::run() {
-  if (stale_) {
-    plan();
-    if (!off_.empty()) return run_steps(0, static_cast<uint32_t>(context_.steps_.size()));
-  }
+  use_stand_ins();
   for (Part& part : parts_) run_part(part);
+  deliver_results();
+}
+
+void GraphReplay::use_stand_ins() {
+  for (StandIn& own : stand_ins_) {
+    BoundRoot& root = context_.roots_[own.root];
+    BoundSlot& slot = context_.slots_[own.root];
+    char* const place = arena_ + arena_bytes_ + own.offset;
+    slot.memory->point(*own.storage, place);
+    if (slot.home == Home::Input) gpu_.copy(place, root.base, own.bytes, context_.launching_.stream);
+    root.owner = own.tensor;
+    slot.tensor = &root.owner;
+    context_.set_root(own.root, place);
+    if (slot.home == Home::Fresh) context_.allocate_host(own.root);  // sets what lies in its memory
+  }
+}
+
+void GraphReplay::deliver_results() {
+  for (const StandIn& own : stand_ins_) {
+    BoundRoot& root = context_.roots_[own.root];
+    const BoundSlot& slot = context_.slots_[own.root];
+    if (slot.home != Home::Fresh || !root.owner.is_same(own.tensor)) continue;
+    root.owner = slot.memory->allocate(slot.sizes, slot.strides, slot.dtype);
+    gpu_.copy(root.owner.mutable_data_ptr(), root.base, own.bytes, context_.launching_.stream);
+  }
 }
 
 void GraphReplay::run_steps(uint32_t begin, uint32_t end) {
@@ -212,6 +251,7 @@ bool GraphReplay::addresses_hold(const Part& part) {
 // The graph is recorded again by the next call, without the operators whose arguments keep moving.
 void GraphReplay::miss(Part& part) {
   ++misses;
+  as_usual_ = false;
   part.graph.reset();
   for (const auto& [root, address] : part.expected) stale_ = stale_ || moves(root);
   run_steps(part.begin, part.end);

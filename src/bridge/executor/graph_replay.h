@@ -34,15 +34,17 @@ class GraphReplay {
   GraphReplay(BoundContext& context, runtime::GpuDevice& gpu, c10::Device device, driver::CudaGraphs wanted);
   ~GraphReplay();
 
-  // Before a call: whether run() serves it. Then arena() is the memory for intermediates until finish().
-  bool start(size_t arena_bytes);
+  // Before a call: whether run() serves it. Then arena() is the memory for intermediates until finish(). `releases`:
+  // the inputs' memory is given back after their last use.
+  bool start(size_t arena_bytes, bool releases);
   char* arena() const { return arena_; }
   void run();
   // After any call, also a failed one.
   void finish();
 
-  bool has_graphs() const { return nodes_ != 0; }
-  void drop();
+  size_t nodes() const { return nodes_; }  // of its graphs
+  // Drops the graphs. They are recorded again after many calls, each time after more.
+  void give_up_for_a_while();
   // For people: what is done, or why nothing is.
   std::string state() const;
 
@@ -66,6 +68,13 @@ class GraphReplay {
     std::vector<Address> made;      // of results which operators allocate
     std::vector<Nodes> updated;     // launches whose addresses may change
   };
+  // Memory in the place of an input's or output's own.
+  struct StandIn {
+    uint32_t root;
+    size_t offset, bytes;  // behind the arena
+    at::Tensor tensor;     // over it
+    c10::intrusive_ptr<c10::StorageImpl> storage;
+  };
   // The least times of several calls.
   struct Timing {
     double device_ms = kNever, issue_ms = kNever;
@@ -81,6 +90,7 @@ class GraphReplay {
   void read_timing();
   void note_addresses();
   void turn_off(std::string why);
+  void drop();  // graphs, which are recorded again when they are wanted
 
   // Running (graph_replay.cpp).
   void run_steps(uint32_t begin, uint32_t end);
@@ -91,8 +101,14 @@ class GraphReplay {
   bool update(Part& part);
   void drop_roots(const Part& part);
 
+  void use_stand_ins();
+  void deliver_results();
+
   // Choosing the steps, and recording them (graph_record.cpp).
-  void plan();
+  void plan(bool releases);
+  void choose_stand_ins();
+  std::vector<int> uses_by_operators() const;
+  void add_stand_in(uint32_t root, int64_t bytes);
   const runtime::ExternCall* extern_call(uint32_t step) const;
   uint32_t anchor(uint32_t root) const;
   bool moves(uint32_t root) const;
@@ -100,7 +116,7 @@ class GraphReplay {
   bool may_record_extern(const runtime::ExternCall& call, const ExternKernel& kernel) const;
   template <class F>
   void for_each_allocated(uint32_t step, F&& f) const;
-  int64_t released_bytes(const BoundContext::BoundStep& step) const;
+  int64_t input_bytes_dropped(const BoundContext::BoundStep& step) const;
   void add_part(uint32_t begin, uint32_t end, bool recorded);
   bool record(Part& part);
   void record_step(uint32_t step, Part& part, runtime::Stream stream);
@@ -114,9 +130,12 @@ class GraphReplay {
   const driver::CudaGraphs wanted_;
   std::string off_;  // why there are no graphs for good; empty: there may be
   int calls_ = 0;
+  int next_recording_ = 0;  // the call from which on graphs are wanted again
+  int given_up_ = 0;        // how often they were given up
   Timing tape_, graphs_;
   Timing* timed_ = nullptr;  // of the call whose events are pending
   bool timing_now_ = false;
+  bool as_usual_ = true;  // the timed call recorded nothing and missed nothing
   std::array<runtime::Event, 2> events_{};
   std::chrono::steady_clock::time_point issued_from_;
   double issue_ms_ = 0;
@@ -127,7 +146,11 @@ class GraphReplay {
   std::vector<bool> from_tape_;        // by step: recording it failed
   // By root, of the plan: an operator allocates it; it does so in a step run from the tape, or lies in such memory.
   std::vector<bool> allocated_, variable_;
-  std::vector<bool> made_here_;  // by root: in the recording, so far
+  std::vector<bool> made_here_;    // by root: in the recording, so far
+  std::vector<bool> stands_in_;    // by root
+  std::vector<bool> keeps_place_;  // by root: an input that is written or returned
+  std::vector<StandIn> stand_ins_;
+  size_t stand_in_bytes_ = 0;
   std::vector<Part> parts_;
   int plans_ = 0;
   bool stale_ = true;  // parts_ have to be planned
@@ -136,6 +159,7 @@ class GraphReplay {
   int64_t generation_ = -1;  // of the memory with which parts_ were recorded
   uint64_t settings_ = 0;    // of libraries, likewise
   char* arena_ = nullptr;
+  size_t arena_bytes_ = 0;  // without stand-ins
 };
 
 }  // namespace cresset::bridge

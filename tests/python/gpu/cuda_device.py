@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("CRESSET_CUDA", "1")  # before cresset is imported
-
 import pytest
 import simulator
 import torch

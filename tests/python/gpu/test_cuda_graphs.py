@@ -30,7 +30,8 @@ NO_GRAPHS = {
     "cross_entropy", "doubles", "embedding", "element_on_the_host", "factories", "from_the_host", "grouped_attention",
     "images", "integer_on_the_host", "item", "like", "mask", "masked_attention", "nonzero", "number_on_the_host",
     "pointwise", "resized_images", "sum_with_the_host", "to_the_host", "writes", "writes_columns", "attention",
-    "bfloats", "computed_on_the_host", "halves", "indices", "indices_on_the_host", "linalg", "on_both", "scans",
+    "batch_norm_statistics", "batch_norm_statistics_of_halves", "embedding_bags", "embedding_bags_with_the_end",
+    "margin_losses", "bfloats", "computed_on_the_host", "halves", "indices", "indices_on_the_host", "linalg", "on_both", "scans",
     "shared_mask_attention", "there_and_back", "dropout",
 }  # fmt: skip
 
@@ -59,7 +60,8 @@ def test_program(name):
         kept.append((got, expected))
     for got, expected in kept:  # results of earlier calls stay as they are
         assert_same(got, expected, strides=name not in STRIDES_BY_KERNEL)
-    assert (graphs()["replays"] == 0) == (name in NO_GRAPHS), graphs()
+    if simulated is not None:  # GPUs have other steps
+        assert (graphs()["replays"] == 0) == (name in NO_GRAPHS), graphs()
 
 
 class Deep(nn.Module):
@@ -145,7 +147,7 @@ def test_many_sizes_share_memory():
     compiled = compiled_always(model)
     sizes = [3, 17, 9, 3, 17, 9, 30, 3]
     with torch.no_grad():
-        for n in sizes * 6:
+        for n in sizes * 12:
             x = cuda(2, n, 16)
             assert_same(compiled(x), model(x))
     assert graphs()["replays"] > 0
@@ -242,6 +244,7 @@ def test_threads():
     assert not wrong
 
 
+@pytest.mark.skipif(simulated is None, reason="a GPU's own checks of indices end its context")
 def test_errors_of_operators():
     def program(x, i):
         y = (x.sin() @ x.cos().t()).softmax(-1).cumsum(0)

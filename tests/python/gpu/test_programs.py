@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
 import cresset
@@ -224,7 +225,9 @@ def test_idle_masks(name, gradients, device, dtype):
         given = [torch.randn(2, 3, n, 8, device=device, dtype=dtype, requires_grad=gradients) for _ in range(3)]
         given[0].data[:, :, :2] = float("nan") if n == 7 else 1.0
         beside = copied(given)
-        expected, got = program(*beside), compiled(*given)
+        got = compiled(*given)
+        with sdpa_kernel(SDPBackend.MATH):  # GPUs' kernels differ about queries that see no key
+            expected = program(*beside)
         tolerance = TOLERANCE.get(dtype, 1e-4)
         torch.testing.assert_close(got, expected, equal_nan=True, rtol=tolerance, atol=tolerance)
         if gradients and n != 7:
@@ -335,6 +338,37 @@ def test_training(name, whole, step, dtype, optimizer):
         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
     updates = [torch.cat([(p - q).flatten() for p, q in zip(m.parameters(), initial, strict=True)]) for m in models]
     assert (updates[1] - updates[0]).norm() <= (0.05 if exact else 0.25) * updates[0].norm()
+
+
+@pytest.mark.parametrize(
+    "columns, bias, dtype",
+    [
+        (1001, False, torch.float32),
+        (1001, True, torch.bfloat16),
+        (1002, False, torch.bfloat16),
+        (1008, True, torch.float32),
+    ],
+)
+def test_products_with_odd_rows(columns, bias, dtype):
+    inner = 1024
+    weight, added = cuda(columns, inner, dtype=dtype) / 32, cuda(columns, dtype=dtype) if bias else None
+    weights = [weight.clone().requires_grad_() for _ in range(2)]
+    program = lambda x, w: F.linear(x.tanh(), w, added) + 1  # noqa: E731
+    compiled = cresset.compile(program)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        for rows in (520, 1, 0):
+            x = cuda(rows, inner, dtype=dtype, requires_grad=True)
+            y = x.detach().clone().requires_grad_()
+            got, expected = compiled(x, weights[0]), program(y, weights[1])
+            assert_same(got, expected)
+            gradient = cuda(rows, columns, dtype=dtype)
+            for result in (got, expected):
+                result.backward(gradient)
+            for a, b in ((x.grad, y.grad), (weights[0].grad, weights[1].grad)):
+                assert (a - b).float().norm() <= 0.02 * b.float().norm()
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
 
 
 def test_scaled_gradients():

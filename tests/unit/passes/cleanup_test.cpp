@@ -103,7 +103,7 @@ TEST(CommonSubexpressions, AttentionDrawsNumbersForDropoutAlone) {
 }
 
 std::string range_and(std::string_view test) {
-  return "%1: i64[s0][1] = aten::arange(s0, i64, none, none, none)\n" + std::string(test) + "return %2\n";
+  return "%1: i64[s0][1] = aten::arange(s0, dtype:i64, none, none, none)\n" + std::string(test) + "return %2\n";
 }
 
 TEST(FoldConstants, AComparisonOfAllPositionsHasOneAnswer) {
@@ -118,7 +118,7 @@ TEST(FoldConstants, AComparisonOfAllPositionsHasOneAnswer) {
 
 TEST(FoldConstants, ComparisonsOfOtherIntegersStay) {
   bool changed = true;
-  after(fold_constants, R"crs(%1: i32[s0][1] = aten::arange(s0, i32, none, none, none)
+  after(fold_constants, R"crs(%1: i32[s0][1] = aten::arange(s0, dtype:i32, none, none, none)
 %2: bool[s0][1] = aten::ge.Scalar(%1, 0)
 return %2
 )crs",

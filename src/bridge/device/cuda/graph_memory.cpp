@@ -36,8 +36,7 @@ std::mutex& recording_mutex() {
 
 }  // namespace
 
-GraphMemory::GraphMemory(c10::Device device, runtime::GpuDevice& gpu)
-    : memory_(DeviceMemory::of(device)), recording_stream_(as_torch(gpu.make_stream(), device)) {}
+GraphMemory::GraphMemory(c10::Device device, runtime::GpuDevice& gpu) : memory_(DeviceMemory::of(device)), gpu_(gpu) {}
 
 GraphMemory::Hold GraphMemory::hold(c10::Device device, runtime::GpuDevice& gpu) {
   const c10::Stream stream = guard().getStream(device);
@@ -46,6 +45,7 @@ GraphMemory::Hold GraphMemory::hold(c10::Device device, runtime::GpuDevice& gpu)
   std::unique_ptr<GraphMemory>& memory = memories().by_stream[{device.index(), stream.id()}];
   if (memory == nullptr) memory.reset(new GraphMemory(device, gpu));
   if (memory->held_) return Hold(nullptr);
+  if (memory->pool_ == nullptr) memory->make_pool();
   memory->held_ = true;
   return Hold(memory.get());
 }
@@ -76,9 +76,9 @@ char* GraphMemory::arena(size_t bytes) {
   return arena_.data;
 }
 
-AllocationPool& GraphMemory::pool() {
-  if (pool_ == nullptr) pool_ = make_allocation_pool(memory_.device());
-  return *pool_;
+void GraphMemory::make_pool() {
+  recording_stream_ = as_torch(gpu_.make_stream(), memory_.device());
+  pool_ = make_allocation_pool(memory_.device());
 }
 
 Recording::Recording(GraphMemory& memory, runtime::GpuDevice& gpu)

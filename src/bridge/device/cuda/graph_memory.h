@@ -8,6 +8,8 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "bridge/device/cuda/allocation_pool.h"
 #include "bridge/device/device_memory.h"
@@ -43,18 +45,21 @@ class GraphMemory {
   char* arena(size_t bytes);
   // Another number whenever graphs recorded before must not run again.
   int64_t generation() const { return generation_; }
-  AllocationPool& pool();
-  c10::Stream recording_stream() const { return recording_stream_; }
+  AllocationPool& pool() { return *pool_; }
+  c10::Stream recording_stream() const { return *recording_stream_; }
 
  private:
   GraphMemory(c10::Device device, runtime::GpuDevice& gpu);
+  void make_pool();
   void free_all();
 
   const DeviceMemory& memory_;
-  const c10::Stream recording_stream_;
+  runtime::GpuDevice& gpu_;
   bool held_ = false;
   ArenaBlock arena_{};
+  // Libraries keep memory for each stream that they have met, and take it from its pool: each pool has its own stream.
   std::unique_ptr<AllocationPool> pool_;
+  std::optional<c10::Stream> recording_stream_;
   int64_t generation_ = 0;
 };
 

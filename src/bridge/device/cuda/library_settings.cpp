@@ -37,4 +37,8 @@ uint64_t library_settings() {
   return out;
 }
 
+bool products_round_f32() {
+  return or_contradiction([] { return at::globalContext().allowTF32CuBLAS(); }) == 1;
+}
+
 }  // namespace cresset::bridge
