@@ -382,14 +382,17 @@ static void note_base(Capture& capture, const Storage& storage, const TraceTenso
   AutogradNotes* const notes = capture.counters.notes.get();
   const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(const_cast<TraceTensor*>(&written)));
   if (notes == nullptr || (written.chain() == nullptr && self.requires_grad())) return;
+  const auto note = [&](const at::Tensor& t) {  // the first value with a history stands for it
+    const std::optional<Origin> origin = origin_of(t);
+    if (t.requires_grad() && origin && !notes->value(*origin)) notes->note(t, storage.value);
+  };
   if (storage.home != OutputSpec::Kind::GraphOutput) {
-    if (storage.real.requires_grad() && !is_recorded_view(storage.real)) notes->note(storage.real, storage.value);
+    if (!is_recorded_view(storage.real)) note(storage.real);
     return;
   }
   for (const at::Tensor& t : capture.live().all()) {
     const TraceTensor* const base = TraceTensor::from(t);
-    if (base != nullptr && base->storage_id() == written.storage_id() && base->chain() == nullptr && t.requires_grad())
-      notes->note(t, storage.value);
+    if (base != nullptr && base->storage_id() == written.storage_id() && base->chain() == nullptr) note(t);
   }
 }
 

@@ -211,8 +211,9 @@ static void note_history(TraceTensor& trace) {
   const std::shared_ptr<AutogradNotes>& notes = trace.capture().counters.notes;
   if (notes == nullptr || trace.is_inference() || trace.is_conj() || trace.is_neg()) return;
   const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(&trace));
-  if (self.requires_grad() && trace.version == trace.capture().storages()[trace.storage_id().index].version)
-    notes->note(self, trace.value);
+  const std::optional<Origin> origin = origin_of(self);
+  const bool is_current = trace.version == trace.capture().storages()[trace.storage_id().index].version;
+  if (self.requires_grad() && is_current && origin && !notes->value(*origin)) notes->note(self, trace.value);
 }
 
 c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(const c10::VariableVersion& version_counter,
