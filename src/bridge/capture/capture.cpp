@@ -376,30 +376,9 @@ graph::ValueId laid_out(Capture& capture, graph::ValueId value, graph::ValueId l
 
 }  // namespace
 
-// Notes the history of the base before a write through another tensor, of which autograd may know nothing (no_grad
-// mode, x.data, view(dtype)): the history stays the one of the present value.
-static void note_base(Capture& capture, const Storage& storage, const TraceTensor& written) {
-  AutogradNotes* const notes = capture.counters.notes.get();
-  const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(const_cast<TraceTensor*>(&written)));
-  if (notes == nullptr || (written.chain() == nullptr && self.requires_grad())) return;
-  const auto note = [&](const at::Tensor& t) {  // the first value with a history stands for it
-    const std::optional<Origin> origin = origin_of(t);
-    if (t.requires_grad() && origin && !notes->value(*origin)) notes->note(t, storage.value);
-  };
-  if (storage.home != OutputSpec::Kind::GraphOutput) {
-    if (!is_recorded_view(storage.real)) note(storage.real);
-    return;
-  }
-  for (const at::Tensor& t : capture.live().all()) {
-    const TraceTensor* const base = TraceTensor::from(t);
-    if (base != nullptr && base->storage_id() == written.storage_id() && base->chain() == nullptr) note(t);
-  }
-}
-
 void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   Storage& storage = storages_[tensor.storage_id().index];
   storages_.require_writable(tensor);
-  note_base(*this, storage, tensor);
   storages_.guard_copies_of(tensor.storage_id().index);
   // Makes a written parameter an input proxy: a request for its memory must find the write done.
   if (storages_.uses_guests() && storage.version == 0 && storage.home == OutputSpec::Kind::Constant &&
