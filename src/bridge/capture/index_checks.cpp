@@ -4,28 +4,28 @@
 
 #include <algorithm>
 
+#include "bridge/aten/dtypes.h"
+
 namespace cresset::bridge {
 namespace {
 
 using graph::ValueId;
 
-// Tables of any number of rows, of which one element is in memory.
+// Tables of any number of rows, of which one element is in memory, on the device of the indices.
 class Tables {
  public:
-  Tables(graph::Graph& graph, std::vector<at::Tensor>& constants) : graph_(graph), pool_(graph.pool()) {
-    const sym::ExprId one = pool_.constant(1);
-    element_ = graph_.add_constant(type({one, one}, {one, one}), "");
-    constants.push_back(at::zeros({1, 1}));
-  }
+  Tables(graph::Graph& graph, std::vector<at::Tensor>& constants)
+      : graph_(graph), constants_(constants), pool_(graph.pool()) {}
 
   // Reads rows by the indices: `index` counts negative ones from the end, `embedding` raises.
   void check(const IndexBound& bound) {
     const sym::ExprId one = pool_.constant(1), none = pool_.constant(0);
-    const ValueId table =
-        add("aten::expand", {element_, std::vector{bound.size, one}, false}, type({bound.size, one}, {none, one}));
+    const graph::Device device = graph_.type(bound.indices).device;
+    const ValueId table = add("aten::expand", {element_on(device), std::vector{bound.size, one}, false},
+                              type(device, {bound.size, one}, {none, one}));
     std::vector<sym::ExprId> sizes = graph_.type(bound.indices).sizes;
     sizes.push_back(one);
-    const graph::TensorType rows = type(sizes, graph::contiguous_strides(pool_, sizes));
+    const graph::TensorType rows = type(device, sizes, graph::contiguous_strides(pool_, sizes));
     if (bound.from_the_end)
       add("aten::index.Tensor", {table, std::vector<graph::OptionalValue>{bound.indices}}, rows);
     else
@@ -34,8 +34,17 @@ class Tables {
   }
 
  private:
-  static graph::TensorType type(std::vector<sym::ExprId> sizes, std::vector<sym::ExprId> strides) {
-    return {DType::F32, graph::Device{}, std::move(sizes), std::move(strides)};
+  static graph::TensorType type(graph::Device device, std::vector<sym::ExprId> sizes,
+                                std::vector<sym::ExprId> strides) {
+    return {DType::F32, device, std::move(sizes), std::move(strides)};
+  }
+  ValueId element_on(graph::Device device) {
+    for (const ValueId known : elements_)
+      if (graph_.type(known).device == device) return known;
+    const sym::ExprId one = pool_.constant(1);
+    elements_.push_back(graph_.add_constant(type(device, {one, one}, {one, one}), ""));
+    constants_.push_back(at::zeros({1, 1}, at::TensorOptions().dtype(at::kFloat).device(to_torch(device))));
+    return elements_.back();
   }
   ValueId add(std::string_view op, std::vector<graph::Arg> args, graph::TensorType result) {
     std::vector<graph::TensorType> results;
@@ -44,8 +53,9 @@ class Tables {
   }
 
   graph::Graph& graph_;
+  std::vector<at::Tensor>& constants_;
   sym::ExprPool& pool_;
-  ValueId element_;
+  std::vector<ValueId> elements_;  // one for each device
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Attention masks which keep everything, on GPUs. Libraries make such masks while they compile, because a mask is then not read:
-// a comparison of positions with 0, expanded to all batches and queries.
+// Attention masks which keep everything, on GPUs. Libraries make such masks while they compile, because a mask is then
+// not read: a comparison of positions with 0, expanded to all batches and queries.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -421,6 +421,25 @@ def test_grid_sampler(grid):
     assert cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
 
 
+@pytest.mark.parametrize(
+    "unused", [lambda x, i: F.embedding(i, x), lambda x, i: x[i], lambda x, i: x.gather(0, i[:, None])]
+)
+def test_indices_that_nobody_reads_by(unused):
+    def program(x, i):
+        unused(x, i)
+        return x + 1
+
+    x, i = cuda(9, 5), torch.arange(4, device="cuda")
+    compiled = cresset.compile(program)
+    for _ in range(3):
+        assert_same(compiled(x, i), program(x, i))
+    assert cresset.stats()["graph_breaks"] == 0
+    if simulated is not None:  # a GPU's own check of indices ends its context
+        for call in (program, compiled):
+            with pytest.raises((IndexError, RuntimeError), match="index"):
+                call(x, i + 7)
+
+
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 def test_two_gpus():
     on_second = cresset.compile(lambda x: x.softmax(-1) + 1)
