@@ -1,5 +1,6 @@
 #include "bridge/aten/autograd_history.h"
 
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -26,7 +27,7 @@ void put_back(const at::Tensor& tensor, const Edge& edge) {
 }
 
 // The node of a write to a view. Autograd wraps it into a node for the whole base (CopySlices), which replaces its
-// first edge: the edge of the old contents, of which nothing remains.
+// first edge: the edge of the old contents, of which nothing remains. Both edges must be valid, or none.
 class WrittenView final : public torch::autograd::Node {
  public:
   using Node::Node;
@@ -37,6 +38,12 @@ class WrittenView final : public torch::autograd::Node {
     if (!gradients[0].defined()) return variable_list(2);
     return {at::zeros_like(gradients[0]), std::move(gradients[0])};
   }
+};
+
+// Stands for the view's old contents, to which no gradient flows.
+class Unreached final : public torch::autograd::Node {
+ protected:
+  variable_list apply(variable_list&&) override { return {}; }
 };
 
 // The node of a write to a base. Autograd requires a base with regenerated views to be a node's first result.
@@ -64,8 +71,9 @@ bool is_one_of_several(const at::Tensor& tensor) {
   return is_view_made(tensor, torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
 }
 
+// A view in grad mode of such a view is forbidden the same writes, and has a node.
 bool is_unrecorded_view(const at::Tensor& tensor) {
-  return is_view_made(tensor, torch::autograd::CreationMeta::NO_GRAD_MODE);
+  return is_view_made(tensor, torch::autograd::CreationMeta::NO_GRAD_MODE) && !recorded_edge(tensor).is_valid();
 }
 
 std::shared_ptr<const History> History::of(const at::Tensor& tensor) {
@@ -96,6 +104,8 @@ bool may_rebase(const at::Tensor& tensor) {
          !(base.is_leaf() && base.requires_grad());
 }
 
+void require_rebase(const at::Tensor& tensor) { torch::autograd::check_inplace(tensor, /*requires_grad=*/true); }
+
 // While autograd regenerates the history, it holds the view's lock, which the same thread must not request again. Its
 // mutexes are ordinary: glibc's try_lock fails for a second attempt of the same thread, too.
 bool is_asked_for_history(const at::Tensor& tensor) {
@@ -125,7 +135,9 @@ void rebase(const at::Tensor& written, NodePtr node, uint32_t input_nr) {
   const AboveAutograd recording;
   Edge edge(std::move(node), input_nr);
   if (is_recorded_view(written)) {
-    const NodePtr write = make_node<WrittenView>(torch::autograd::edge_list{Edge(), std::move(edge)});
+    const bool is_reached = torch::autograd::impl::gradient_edge(at::Tensor(written._base())).is_valid();
+    Edge old = is_reached ? Edge(make_node<Unreached>(), 0) : Edge();
+    const NodePtr write = make_node<WrittenView>(torch::autograd::edge_list{std::move(old), std::move(edge)});
     write->add_input_metadata(written);
     forget_history(written);
     edge = Edge(write, 0);

@@ -44,6 +44,9 @@ bool is_unrecorded_view(const at::Tensor& tensor);
 // Whether autograd permits an in-place write to the tensor of a value which requires gradients.
 bool may_rebase(const at::Tensor& tensor);
 
+// Raises autograd's error for an in-place write of a value which requires gradients, where autograd forbids the write.
+void require_rebase(const at::Tensor& tensor);
+
 // Called after a write: makes the tensor result `input_nr` of the node.
 void rebase(const at::Tensor& written, NodePtr node, uint32_t input_nr);
 

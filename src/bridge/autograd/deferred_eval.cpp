@@ -12,6 +12,7 @@
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/executor/visible_strides.h"
+#include "passes/rewriter.h"
 
 namespace cresset::bridge {
 namespace {
@@ -198,6 +199,29 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
       }
 }
 
+// Whether the result is a copy which eager mode makes as a view of a caller's tensor (possible_views.cpp).
+bool is_copied_view(const Captured& captured, const OutputSpec& spec) {
+  if (spec.kind != OutputSpec::Kind::Input || !spec.is_view || spec.detached || !spec.value.valid()) return false;
+  const graph::Graph& graph = *captured.graph;
+  const bool written = std::any_of(graph.mutations.begin(), graph.mutations.end(), [&](const graph::Mutation& m) {
+    return !m.is_constant && m.input == spec.position;
+  });
+  return !written && passes::memory_of(graph, spec.value) != graph.inputs[spec.position];
+}
+
+// Copies which eager mode makes as views get the history of views. Autograd has recorded all other views itself.
+void view_originals(const Once& once, std::vector<at::Tensor>& results) {
+  if (c10::InferenceMode::is_enabled()) return;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const OutputSpec& spec = once.captured.outputs[i];
+    if (!results[i].defined() || !is_copied_view(once.captured, spec)) continue;
+    const AboveAutograd recording;
+    const at::AutoGradMode mode(!spec.unrecorded);
+    const at::Tensor base = tensor_at({spec.kind, spec.position}, once.originals, once.captured.constants, {});
+    if (base.defined() && base.requires_grad()) results[i] = once.interpreter.view(spec, base);
+  }
+}
+
 }  // namespace
 
 std::vector<at::Tensor> Capture::interpret(Captured& captured) {
@@ -221,13 +245,12 @@ std::vector<at::Tensor> Capture::interpret(Captured& captured) {
   }
   deferred_error_ = once->interpreter.error();
   failed_ = deferred_error_ != nullptr;
-  if (once->captured.backward != nullptr && !deferred_error_) {
-    once->originals.resize(recorder_.inputs().size());
-    for (const Storage& storage : storages_)
-      if (storage.home == OutputSpec::Kind::Input) once->originals.at(storage.position) = storage.real;
-    below.reset();
-    set_gradients(once, out);
-  }
+  once->originals.resize(recorder_.inputs().size());
+  for (const Storage& storage : storages_)
+    if (storage.home == OutputSpec::Kind::Input) once->originals.at(storage.position) = storage.real;
+  below.reset();
+  view_originals(*once, out);
+  if (once->captured.backward != nullptr && !deferred_error_) set_gradients(once, out);
   return out;
 }
 

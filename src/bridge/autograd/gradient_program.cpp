@@ -10,6 +10,7 @@
 #include "bridge/autograd/partial_gradients.h"
 #include "bridge/capture/control_flow.h"
 #include "bridge/executor/staged_program.h"
+#include "fuse/layout.h"
 #include "passes/partition.h"
 #include "passes/rewriter.h"
 
@@ -46,9 +47,11 @@ class GradientProgram::Builder {
     for (const graph::ValueId v : cut.saved) {
       const bool is_changing = changing_.contains(v);
       if (forward_.value(v).kind == graph::Value::Kind::Constant && !is_changing) continue;
+      const bool gaps = has_gaps(v);
       given.push_back(give(v, is_changing));
       saved.push_back(v);
       become_input(*out, v);
+      if (gaps) out->value(v).type.strides = rows(v);
     }
     return out;
   }
@@ -101,8 +104,24 @@ class GradientProgram::Builder {
     for (const graph::ValueId v : forward_.constants)
       if (!read.contains(v)) changing_.insert(v);
   }
+  // Whether the value lies, as a view or itself, where a value with gaps has its place. Lowering decides whether that
+  // value has gaps in memory, so a copy without gaps is saved.
+  bool has_gaps(graph::ValueId v) const {
+    const graph::Value& base = forward_.value(passes::memory_of(forward_, v));
+    return forward_.value(v).kind == graph::Value::Kind::Result && base.kind == graph::Value::Kind::Result &&
+           !fuse::equal_strides(forward_.env(), base.type.sizes, base.type.strides,
+                                fuse::own_layout(forward_, base.type).strides);
+  }
+  std::vector<sym::ExprId> rows(graph::ValueId v) const {
+    return graph::contiguous_strides(forward_.pool(), forward_.type(v).sizes);
+  }
   Given give(graph::ValueId v, bool is_changing) {
     static const graph::OpId clone = graph::op_id("aten::clone");
+    if (has_gaps(v)) {
+      graph::TensorType type = forward_.type(v);
+      type.strides = rows(v);
+      v = forward_.node(forward_.add_node(clone, {v, graph::MemoryFormat::Contiguous}, {std::move(type)})).results[0];
+    }
     const graph::Value& value = forward_.value(v);
     const bool made = value.kind == graph::Value::Kind::Input && value.result >= real_inputs_;
     if (value.kind == graph::Value::Kind::Input && !made && !is_changing) return {true, value.result};
@@ -349,17 +368,17 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
   for (size_t i = 0; i < backward_->roots.size(); ++i)
     if (backward_->roots[i].home == OutputSpec::Kind::GraphOutput && !shared_roots_[i])
       alone.push_back(views.spec(backward_->roots[i].position).position);
-  for (size_t i = 0; i < results.size(); ++i) {
+  for (const uint32_t i : views.order()) {
     const OutputSpec& spec = views.spec(i);
     if (spec.kind != OutputSpec::Kind::GraphOutput || spec.leaf) continue;
     if (std::find(alone.begin(), alone.end(), spec.position) != alone.end()) continue;
     const bool is_shared = std::find(shared_roots_.begin(), shared_roots_.end(), spec.position) != shared_roots_.end();
-    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols, results[i]);
+    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols, results);
   }
   for (const Backward::Place& place : written)
-    for (size_t i = 0; i < results.size(); ++i)
+    for (const uint32_t i : views.order())
       if (const OutputSpec& spec = views.spec(i); spec.is_view && place == Backward::Place{spec.kind, spec.position})
-        results[i] = views.of_written(i, at(place), symbols, results[i]);
+        results[i] = views.of_written(i, at(place), symbols, results);
 }
 
 std::vector<Backward::Place> GradientProgram::written() const { return written_roots(*backward_); }

@@ -581,13 +581,23 @@ struct GradientRecorder::BackwardSubgraph {
   }
 };
 
+// The value from which the root has its history: its own value, or the one before writes of which autograd knows
+// nothing (in no_grad mode, through x.data).
+static graph::ValueId value_with_history(Capture& capture, const at::Tensor& root) {
+  const graph::ValueId value = capture.value_of(*TraceTensor::from(root));
+  const std::optional<Origin> origin = origin_of(root);
+  if (capture.counters.notes == nullptr || !origin || root.is_conj() || root.is_neg()) return value;
+  const std::optional<graph::ValueId> first = capture.counters.notes->value(*origin);
+  return first && capture.graph().type(*first).sizes == capture.graph().type(value).sizes ? *first : value;
+}
+
 void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
                                      const std::vector<Node*>& python, BackwardSubgraph& part) {
   Backward& backward = *backward_;
   const auto first_of_backward = static_cast<uint32_t>(capture_.graph().node_count());
   AutogradRecord record;
   std::vector<graph::ValueId> root_values;
-  for (const at::Tensor& root : roots) root_values.push_back(capture_.value_of(*TraceTensor::from(root)));
+  for (const at::Tensor& root : roots) root_values.push_back(value_with_history(capture_, root));
   std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
   for (const at::Tensor& root : roots) tangents.push_back(part.add_tangent(backward, root));
@@ -697,6 +707,7 @@ BreakReason GradientRecorder::record_gradients(const std::vector<at::Tensor>& re
   }
   std::string why = obstacle_to_histories(results);
   if (!why.empty()) return gradients_are_wanted(why);
+  note_views(results);
   std::vector<at::Tensor> roots = differentiable(results, why);
   const size_t own = roots.size();
   roots.insert(roots.end(), written.begin(), written.end());
@@ -739,7 +750,10 @@ BreakReason GradientRecorder::record_gradients(const std::vector<at::Tensor>& re
     for (const at::Tensor& t : *list)
       if (const TraceTensor* trace = TraceTensor::from(t);
           trace != nullptr && trace == t.unsafeGetTensorImpl() && storages.contains(trace->storage_id().index)) {
-        if (is_unrecorded_view(t)) of_written_[t.unsafeGetTensorImpl()] = {.detached = false, .unrecorded = true};
+        if (is_unrecorded_view(t))
+          of_written_[t.unsafeGetTensorImpl()] = {.detached = false, .unrecorded = true};
+        else if (t.requires_grad())
+          of_written_.try_emplace(t.unsafeGetTensorImpl(), OfWritten{.detached = false, .unrecorded = false});
         t.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
       }
   for (const at::Tensor& root : roots) roots_.push_back(TraceTensor::from(root)->storage_id());

@@ -74,8 +74,71 @@ void GradientRecorder::describe(OutputSpec& spec, const at::Tensor& output) cons
   spec.leaf =
       std::any_of(own_leaves_.begin(), own_leaves_.end(), [&](const at::Tensor& t) { return t.is_same(output); });
   spec.plain = plain_.contains(output.unsafeGetTensorImpl());
-  if (const auto known = of_written_.find(output.unsafeGetTensorImpl()); known != of_written_.end())
+  const auto known = of_written_.find(output.unsafeGetTensorImpl());
+  // A root is new, or a copy which eager mode makes as a view of a caller's tensor (possible_views.cpp).
+  if (known != of_written_.end() && (known->second.unrecorded || spec.kind != OutputSpec::Kind::GraphOutput))
     spec.detached = known->second.detached, spec.unrecorded = known->second.unrecorded;
+  if (const auto view = viewed_.find(output.unsafeGetTensorImpl()); view != viewed_.end())
+    spec.node = view->second.node, spec.number = view->second.number;
+}
+
+namespace {
+
+using torch::autograd::Edge;
+
+// The nearest of the views on the way from a view to its base; nullptr: none.
+const c10::TensorImpl* nearest_view(const at::Tensor& view, const std::vector<at::Tensor>& views) {
+  constexpr int kMost = 1000;
+  const Edge end = torch::autograd::impl::gradient_edge(at::Tensor(view._base()));
+  Edge at = torch::autograd::impl::gradient_edge(view);
+  for (int i = 0; i < kMost && at.is_valid() && at != end; ++i) {
+    const auto found = std::find_if(views.begin(), views.end(), [&](const at::Tensor& other) {
+      return i > 0 && torch::autograd::impl::gradient_edge(other) == at;
+    });
+    if (found != views.end()) return found->unsafeGetTensorImpl();
+    const auto& edges = at.function->next_edges();
+    const auto next = std::find_if(edges.begin(), edges.end(), [](const Edge& edge) { return edge.is_valid(); });
+    at = next != edges.end() ? *next : Edge();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void GradientRecorder::note_views(const std::vector<at::Tensor>& results) {
+  std::vector<at::Tensor> views;
+  for (const at::Tensor& result : results) {
+    if (!is_recorded_view(result) || !result.requires_grad()) continue;
+    const auto* meta = torch::autograd::impl::get_view_autograd_meta(result);
+    if (is_one_of_several(result) && meta->grad_fn_) {
+      Viewed& known = viewed_[result.unsafeGetTensorImpl()];
+      known.node = meta->grad_fn_->name(), known.number = meta->output_nr_;
+    }
+    if (meta->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT &&
+        meta->get_attr_version() != static_cast<uint32_t>(result._version()))
+      continue;  // autograd refuses the question
+    if (result.grad_fn()) views.push_back(result);
+  }
+  for (const at::Tensor& view : views) {
+    Viewed& known = viewed_[view.unsafeGetTensorImpl()];
+    known.of = nearest_view(view, views);
+    const auto& edges = view.grad_fn()->next_edges();
+    known.is_of_base = edges.size() == 1 && edges[0] == torch::autograd::impl::gradient_edge(at::Tensor(view._base()));
+  }
+}
+
+void GradientRecorder::link_views(std::vector<OutputSpec>& specs, const std::vector<at::Tensor>& outputs) const {
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const auto known = viewed_.find(outputs[i].unsafeGetTensorImpl());
+    if (known == viewed_.end() || !specs[i].is_view) continue;
+    if (known->second.is_of_base) specs[i].within.clear();
+    const auto of = std::find_if(outputs.begin(), outputs.end(),
+                                 [&](const at::Tensor& t) { return t.unsafeGetTensorImpl() == known->second.of; });
+    const size_t j = static_cast<size_t>(of - outputs.begin());
+    const bool linked = of != outputs.end() && j != i && specs[j].is_view && specs[j].kind == specs[i].kind &&
+                        specs[j].position == specs[i].position && specs[j].dtype == specs[i].dtype;
+    if (linked) specs[i].viewed = static_cast<uint32_t>(j);
+  }
 }
 
 }  // namespace cresset::bridge

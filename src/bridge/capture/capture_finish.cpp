@@ -143,6 +143,7 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once)
   std::vector<OutputSpec> specs;
   for (const at::Tensor& output : outputs) specs.push_back(output_of(output, results));
   storages_.set_versions(specs, outputs, results.given_as_view);
+  gradients_.link_views(specs, outputs);
   add_mutations();
   if (!runs_once) recorder_.keep_what_raises(gradients_.backward().get());
   Captured out = std::move(counters);

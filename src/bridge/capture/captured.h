@@ -74,6 +74,12 @@ struct OutputSpec {
   static constexpr uint32_t kOfBase = UINT32_MAX;
   uint32_t versions = kOfBase;
 
+  // The result of which autograd has this result as a view (`y[0].t()` beside `y[0]`).
+  uint32_t viewed = kOfBase;
+  // One of several views: their node and the number of this view, which autograd's messages name.
+  std::string node;
+  uint32_t number = 0;
+
   // The extents of `within`, then the extent of the view itself.
   std::vector<Extent> extents() const;
   at::Tensor marked(at::Tensor view) const;  // applies the conjugate and negative bits

@@ -40,6 +40,8 @@ class GradientRecorder {
   const std::vector<at::Tensor>& own_leaves() const { return own_leaves_; }
   // Sets the fields of a result's specification which say what autograd knows of it.
   void describe(OutputSpec& spec, const at::Tensor& output) const;
+  // Sets OutputSpec::viewed.
+  void link_views(std::vector<OutputSpec>& specs, const std::vector<at::Tensor>& outputs) const;
   // The autograd graph of this run stays in the histories of the caller's written tensors.
   void settle_written() const;
   // Settles the results of the operator which ended the capture and ran eagerly. Autograd saw it with symbolic sizes.
@@ -60,7 +62,15 @@ class GradientRecorder {
   void settle_histories(const std::vector<at::Tensor>& results);
   bool is_view_of_written(const at::Tensor& result) const;
   void note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results);
+  // Notes what autograd knows of results which are views, before they lose their history.
+  void note_views(const std::vector<at::Tensor>& results);
 
+  struct Viewed {
+    const c10::TensorImpl* of = nullptr;  // another result
+    bool is_of_base = false;              // made anew from the base after a write
+    std::string node;                     // of several views
+    uint32_t number = 0;
+  };
   struct OfWritten {
     bool detached, unrecorded;
   };
@@ -69,6 +79,7 @@ class GradientRecorder {
   std::vector<StorageId> roots_;  // ids, not tensors: the roots must not keep bases alive
   std::unordered_map<const c10::TensorImpl*, OfWritten> of_written_;  // results which are views of written storages
   std::vector<at::Tensor> own_leaves_;
+  std::unordered_map<const c10::TensorImpl*, Viewed> viewed_;
   std::unordered_set<const c10::TensorImpl*> plain_;  // results in a root's memory which require no gradients
   uint64_t first_node_;                               // the first autograd node made during this capture
   bool retained_gradients_ = false, freed_graph_ = false;

@@ -206,9 +206,20 @@ c10::intrusive_ptr<TraceTensor> TraceTensor::copy() const {
   return out;
 }
 
+// Autograd sees no writes through x.data: the history of `x` stays the history of its present value.
+static void note_history(TraceTensor& trace) {
+  const std::shared_ptr<AutogradNotes>& notes = trace.capture().counters.notes;
+  if (notes == nullptr || trace.is_inference() || trace.is_conj() || trace.is_neg()) return;
+  const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(&trace));
+  const std::optional<Origin> origin = origin_of(self);
+  const bool is_current = trace.version == trace.capture().storages()[trace.storage_id().index].version;
+  if (self.requires_grad() && is_current && origin && !notes->value(*origin)) notes->note(self, trace.value);
+}
+
 c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(const c10::VariableVersion& version_counter,
                                                                          bool allow_change) const {
   if (settled()) return c10::TensorImpl::shallow_copy_and_detach(version_counter, allow_change);
+  note_history(const_cast<TraceTensor&>(*this));
   c10::intrusive_ptr<TraceTensor> result = copy();
   if (!result->is_inference()) result->set_version_counter(version_counter);
   result->set_allow_tensor_metadata_change(allow_change);
@@ -217,6 +228,7 @@ c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(const c
 c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(c10::VariableVersion&& version_counter,
                                                                          bool allow_change) const {
   if (settled()) return c10::TensorImpl::shallow_copy_and_detach(std::move(version_counter), allow_change);
+  note_history(const_cast<TraceTensor&>(*this));
   c10::intrusive_ptr<TraceTensor> result = copy();
   if (!result->is_inference()) result->set_version_counter(std::move(version_counter));
   result->set_allow_tensor_metadata_change(allow_change);

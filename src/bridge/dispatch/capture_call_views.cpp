@@ -91,7 +91,9 @@ at::Tensor CaptureCall::one_view(TraceTensor& parent, graph::OpId op, std::vecto
   const DType dtype = capture_.graph().type(results[0]).dtype;
   require_plain_elements(entry_.name, parent, dtype);
   require_whole_elements(capture_, entry_.name, parent, offset, dtype);
-  const AsViewed mode(argument(0).toTensor());
+  static const graph::OpId view_dtype = graph::op_id("aten::view.dtype");
+  std::optional<AsViewed> mode;  // view(dtype) makes a tensor of the present mode
+  if (entry_.functional != view_dtype) mode.emplace(argument(0).toTensor());
   at::Tensor out =
       capture_.make_view(parent, op, std::move(args), results[0],
                          ViewOffsets(capture_).rescaled(offset, parent.type().dtype, dtype), std::move(within));

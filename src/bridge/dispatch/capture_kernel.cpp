@@ -8,6 +8,7 @@
 #include <deque>
 #include <mutex>
 
+#include "bridge/aten/autograd_history.h"
 #include "bridge/aten/described_traits.h"
 #include "bridge/aten/overloads.h"
 #include "bridge/capture/capture.h"
@@ -64,7 +65,9 @@ class CaptureKernel final : public c10::OperatorKernel {
     } catch (const CaptureAbort& e) {
       // Autograd regenerates views of the caller's tensors: they do not belong to the program.
       if (capture->says_history() && is_of_real_tensors(*stack)) return run_natively(handle_, *capture, *stack);
+      const std::vector<at::Tensor> written = written_copies(*stack);
       capture->flush(e.reason());
+      require_written(written, *stack);
     } catch (const std::exception& e) {
       // Most likely the arguments are invalid: the operator itself raises its own message.
       capture->arguments_did_not_fit = true;
@@ -85,6 +88,26 @@ class CaptureKernel final : public c10::OperatorKernel {
                        [](const c10::IValue& v) {
                          return !v.isTensorList() && (!v.isTensor() || TraceTensor::from(v.toTensor()) == nullptr);
                        });
+  }
+
+  // The written tensors which are no views. The end of the segment makes views of those which eager mode has as views
+  // (possible_views.cpp), and autograd has permitted the write before.
+  std::vector<at::Tensor> written_copies(const Stack& stack) const {
+    std::vector<at::Tensor> out;
+    const auto& arguments = handle_.schema().arguments();
+    for (size_t i = 0; c10::GradMode::is_enabled() && i < arguments.size(); ++i) {
+      const c10::IValue& v = stack[stack.size() - arguments.size() + i];
+      if (arguments[i].alias_info() == nullptr || !arguments[i].alias_info()->isWrite() || !v.isTensor()) continue;
+      if (v.toTensor().defined() && !is_recorded_view(v.toTensor())) out.push_back(v.toTensor());
+    }
+    return out;
+  }
+
+  void require_written(const std::vector<at::Tensor>& copies, const Stack& stack) const {
+    const bool wanted = std::any_of(stack.end() - static_cast<long>(entry_->arg_types.size()), stack.end(),
+                                    [](const c10::IValue& v) { return v.isTensor() && v.toTensor().requires_grad(); });
+    for (const at::Tensor& t : copies)
+      if (wanted && is_recorded_view(t)) require_rebase(t);
   }
 
   bool is_of_lists(const Stack& stack) const {

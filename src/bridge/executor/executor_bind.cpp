@@ -209,7 +209,8 @@ void BoundContext::plan_storages() {
     if (!wrapped(i)) continue;
     auto& [low, high] = range[slots_[i].root];
     low = std::min(low, slots_[i].byte_offset);
-    high = std::max(high, slots_[i].byte_offset + extent(slots_[i]));
+    // A part of an empty tensor may begin behind its root, which has no memory.
+    if (extent(slots_[i]) > 0) high = std::max(high, slots_[i].byte_offset + extent(slots_[i]));
   }
   for (uint32_t i = 0; i < slots_.size(); ++i) {
     if (!wrapped(i)) continue;

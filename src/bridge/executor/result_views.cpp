@@ -2,12 +2,14 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "bridge/aten/autograd_history.h"
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/empty_strides.h"
 #include "bridge/aten/memory_view.h"
+#include "bridge/aten/node_ptr.h"
 
 namespace cresset::bridge {
 
@@ -27,15 +29,76 @@ ResultViews::ResultViews(std::vector<OutputSpec> specs, const sym::ExprPool& poo
     views_.push_back(std::move(view));
   }
   geometry_ = sym::SizeProgram::compile(pool, exprs, slots);
+  std::vector<bool> listed(views_.size());
+  for (uint32_t i = 0; i < views_.size(); ++i) {
+    std::vector<uint32_t> chain;
+    for (uint32_t k = i; k != OutputSpec::kOfBase && !listed[k]; k = views_[k].spec.viewed) {
+      listed[k] = true;
+      chain.push_back(k);
+    }
+    order_.insert(order_.end(), chain.rbegin(), chain.rend());
+  }
 }
 
-at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_t* geometry,
-                             c10::IntArrayRef exact) const {
+at::Tensor ResultViews::viewed(const View& v, const at::Tensor& base, c10::ArrayRef<at::Tensor> made) const {
+  const bool is_callers = v.spec.kind != OutputSpec::Kind::GraphOutput;
+  if (v.spec.viewed >= made.size() || (is_callers && v.spec.detached) || v.spec.plain) return {};
+  const at::Tensor& of = made[v.spec.viewed];
+  const bool records = of.defined() && is_recorded_view(of) && of.requires_grad() && base.requires_grad();
+  return records && base.scalar_type() == v.dtype ? of : at::Tensor();
+}
+
+namespace {
+
+// Autograd's node of a view among several: its messages name the node and the number of the view.
+class SeveralViews final : public torch::autograd::Node {
+ public:
+  SeveralViews(torch::autograd::Edge next, std::string name, uint32_t number)
+      : Node(torch::autograd::edge_list{std::move(next)}), name_(std::move(name)), number_(number) {}
+  std::string name() const override { return name_; }
+
+ protected:
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    return {std::move(gradients[number_])};
+  }
+
+ private:
+  std::string name_;
+  uint32_t number_;
+};
+
+void mark_one_of_several(const at::Tensor& view, const OutputSpec& spec) {
+  auto* meta = torch::autograd::impl::get_view_autograd_meta(view);
+  meta->set_creation_meta(torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
+  if (spec.node.empty() || !meta->grad_fn_) return;
+  NodePtr node =
+      make_node<SeveralViews>(torch::autograd::Edge(meta->grad_fn_, meta->output_nr_), spec.node, spec.number);
+  for (uint32_t i = 0; i < spec.number; ++i) node->add_input_metadata(torch::autograd::Node::undefined_input());
+  node->add_input_metadata(view);
+  meta->grad_fn_ = std::move(node);
+  meta->output_nr_ = spec.number;
+}
+
+at::Tensor with_bits(at::Tensor view, const OutputSpec& spec) {
+  if (view.is_conj() != spec.conjugated) view = view._conj();
+  return view.is_neg() != spec.negated ? view._neg_view() : view;
+}
+
+}  // namespace
+
+at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_t* geometry, c10::IntArrayRef exact,
+                             c10::ArrayRef<at::Tensor> made) const {
   const int64_t* numbers = geometry + v.first;
-  at::Tensor parent = base;
+  const at::Tensor of = viewed(v, base, made);
+  at::Tensor parent = of.defined() ? of : base;
+  size_t known = of.defined() ? views_[v.spec.viewed].spec.within.size() : 0;
   for (const Extent& extent : v.spec.within) {
     const size_t rank = extent.sizes.size();
-    parent = at::as_strided(parent, {numbers, rank}, {numbers + rank, rank}, base.storage_offset() + numbers[2 * rank]);
+    if (known == 0)
+      parent =
+          at::as_strided(parent, {numbers, rank}, {numbers + rank, rank}, base.storage_offset() + numbers[2 * rank]);
+    else
+      --known;
     numbers += 2 * rank + 1;
   }
   const size_t rank = v.spec.sizes.size();
@@ -44,36 +107,34 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   if (base.numel() == 0) count_empty_as_one(sizes, strides);
   if (!exact.empty() && same_addresses(sizes, strides, exact)) strides = exact.vec();
   const int64_t offset = numbers[2 * rank];
-  const at::Tensor strided = v.spec.within.empty()
+  const at::Tensor strided = parent.is_same(base)
                                  ? view_of_memory(base, v.dtype, sizes, strides, offset)
                                  : at::as_strided(parent, sizes, strides, base.storage_offset() + offset);
-  at::Tensor out = v.spec.marked(strided);
-  if (v.spec.one_of_several && is_recorded_view(out))
-    torch::autograd::impl::get_view_autograd_meta(out)->set_creation_meta(
-        torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
+  at::Tensor out = with_bits(strided, v.spec);
+  if (v.spec.one_of_several && is_recorded_view(out)) mark_one_of_several(out, v.spec);
   return out;
 }
 
 at::Tensor ResultViews::recorded(size_t i, const at::Tensor& base, const int64_t* symbols,
-                                 const at::Tensor& made) const {
+                                 const std::vector<at::Tensor>& made) const {
   const at::Tensor whole = views_[i].spec.plain ? base.detach() : base;
   if (!views_[i].spec.is_view) return whole;
   const AboveAutograd recording;
   const at::AutoGradMode mode(!views_[i].spec.unrecorded);
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   geometry_.run(symbols, geometry.data());
-  return view(views_[i], whole, geometry.data(), made.strides());
+  return view(views_[i], whole, geometry.data(), made[i].strides(), made);
 }
 
 at::Tensor ResultViews::of_written(size_t i, const at::Tensor& base, const int64_t* symbols,
-                                   const at::Tensor& made) const {
+                                   const std::vector<at::Tensor>& made) const {
   const AboveAutograd recording;
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   geometry_.run(symbols, geometry.data());
   const OutputSpec& spec = views_[i].spec;
-  if (spec.detached) return view(views_[i], base.detach(), geometry.data(), made.strides());
+  if (spec.detached) return view(views_[i], base.detach(), geometry.data(), made[i].strides());
   const at::AutoGradMode mode(!spec.unrecorded);
-  return view(views_[i], base, geometry.data(), made.strides());
+  return view(views_[i], base, geometry.data(), made[i].strides(), made);
 }
 
 // A tensor with another version counter is no view of its memory's base for autograd: later views of it would take the
@@ -103,6 +164,13 @@ void ResultViews::set_versions(const std::vector<at::Tensor>& results) const {
   }
 }
 
+// A copy of the program which eager mode makes as a view of a caller's tensor (possible_views.cpp). The segment may end
+// inside of an operator, below autograd: autograd knows all other views already, and must be told of this one.
+static bool is_copied_view(const OutputSpec& spec) {
+  return spec.notes != nullptr && spec.value.valid() && spec.notes->choices.contains(spec.value) &&
+         !c10::InferenceMode::is_enabled();
+}
+
 // Whether no other result lies in the same memory.
 bool ResultViews::is_alone(size_t i) const {
   const auto shares = [&](const View& v) {
@@ -116,9 +184,8 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
                                           bool below_autograd, const VisibleStrides::Answer* strides) const {
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   if (!geometry.empty()) geometry_.run(symbols, geometry.data());
-  std::vector<at::Tensor> out;
-  out.reserve(views_.size());
-  for (size_t i = 0; i < views_.size(); ++i) {
+  std::vector<at::Tensor> out(views_.size());
+  for (const uint32_t i : order_) {
     const View& v = views_[i];
     const c10::IntArrayRef exact = strides == nullptr ? c10::IntArrayRef() : c10::IntArrayRef((*strides)[i]);
     const bool fresh = v.spec.kind == OutputSpec::Kind::GraphOutput;
@@ -130,19 +197,21 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
         (is_alone(i) || same_addresses(base.sizes(), base.strides(), exact)))
       base = with_strides(std::move(base), exact);
     if (!v.spec.is_view || !base.defined()) {
-      out.push_back(base);
+      out[i] = base;
     } else if (fresh && below_autograd) {
       const at::AutoDispatchBelowADInplaceOrView below;
-      out.push_back(view(v, base, geometry.data(), exact));
+      out[i] = view(v, base, geometry.data(), exact);
     } else if (!fresh && v.spec.detached && base.requires_grad()) {
-      out.push_back(view(v, base.detach(), geometry.data(), exact));
+      out[i] = view(v, base.detach(), geometry.data(), exact);
     } else if (!fresh) {  // the mode at the start of the segment
+      std::optional<AboveAutograd> recording;
+      if (is_copied_view(v.spec)) recording.emplace();
       const at::AutoGradMode mode(!v.spec.unrecorded);
-      out.push_back(view(v, base, geometry.data(), exact));
+      out[i] = view(v, base, geometry.data(), exact, out);
     } else {
-      out.push_back(view(v, base, geometry.data(), exact));
+      out[i] = view(v, base, geometry.data(), exact, out);
     }
-    if (v.spec.leaf) out.back().set_requires_grad(true);
+    if (v.spec.leaf) out[i].set_requires_grad(true);
   }
   return out;
 }

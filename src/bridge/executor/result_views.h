@@ -31,11 +31,16 @@ class ResultViews {
   // Gives results that share no counter with their base the counters that the call of the capture gave them.
   void set_versions(const std::vector<at::Tensor>& results) const;
 
+  // All results, each behind the result of which it is a view.
+  const std::vector<uint32_t>& order() const { return order_; }
+
   // Result i alone, as a view which autograd records. `made`: the result of make().
-  at::Tensor recorded(size_t i, const at::Tensor& base, const int64_t* symbols, const at::Tensor& made) const;
+  at::Tensor recorded(size_t i, const at::Tensor& base, const int64_t* symbols,
+                      const std::vector<at::Tensor>& made) const;
 
   // Result i alone, as a view of a caller's tensor which the call has written.
-  at::Tensor of_written(size_t i, const at::Tensor& base, const int64_t* symbols, const at::Tensor& made) const;
+  at::Tensor of_written(size_t i, const at::Tensor& base, const int64_t* symbols,
+                        const std::vector<at::Tensor>& made) const;
 
  private:
   struct View {
@@ -44,10 +49,15 @@ class ResultViews {
     c10::ScalarType dtype;
   };
   // exact: the view's strides; empty: the strides of the geometry.
-  at::Tensor view(const View& view, const at::Tensor& base, const int64_t* geometry, c10::IntArrayRef exact) const;
+  // `made`: earlier results, among them OutputSpec::viewed.
+  at::Tensor view(const View& view, const at::Tensor& base, const int64_t* geometry, c10::IntArrayRef exact,
+                  c10::ArrayRef<at::Tensor> made = {}) const;
   bool is_alone(size_t i) const;
+  // The result in `made` of which autograd has this one as a view; undefined: a view of the base.
+  at::Tensor viewed(const View& view, const at::Tensor& base, c10::ArrayRef<at::Tensor> made) const;
 
   std::vector<View> views_;
+  std::vector<uint32_t> order_;
   sym::SizeProgram geometry_;
 };
 

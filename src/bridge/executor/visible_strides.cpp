@@ -27,8 +27,11 @@ bool in_rows(sym::ExprPool& pool, const TensorType& type) {
 struct LooseViews {
   graph::OpId view = graph::op_id("aten::view"), unsafe_view = graph::op_id("aten::_unsafe_view"),
               reshape_alias = graph::op_id("aten::_reshape_alias"), expand = graph::op_id("aten::expand"),
-              as_dtype = graph::op_id("aten::view.dtype");
+              as_dtype = graph::op_id("aten::view.dtype"), as_real = graph::op_id("aten::view_as_real"),
+              as_complex = graph::op_id("aten::view_as_complex");
   bool joins(graph::OpId op) const { return op == view || op == unsafe_view || op == reshape_alias; }
+  // The same memory as elements of another dtype.
+  bool reinterprets(graph::OpId op) const { return op == as_dtype || op == as_real || op == as_complex; }
 };
 const LooseViews& loose_views() {
   static const LooseViews views;
@@ -55,11 +58,11 @@ class FixedStrides {
     for (const ValueId r : node.results) {
       const auto like = notes_.lies_as.find(r);
       const bool copied = notes_.choices.contains(r);
-      fixed_[r.index] = like != notes_.lies_as.end()        ? fixed_[like->second.index]
-                        : copied                            ? false
-                        : asked                             ? is_fixed(node, *def, r)
-                        : node.op == loose_views().as_dtype ? fixed_[std::get<ValueId>(node.args[0]).index]
-                                                            : true;  // no rule says more than the formula
+      fixed_[r.index] = like != notes_.lies_as.end()          ? fixed_[like->second.index]
+                        : copied                              ? false
+                        : asked                               ? is_fixed(node, *def, r)
+                        : loose_views().reinterprets(node.op) ? fixed_[std::get<ValueId>(node.args[0]).index]
+                                                              : true;  // no rule says more than the formula
     }
   }
 
@@ -370,6 +373,20 @@ std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10:
   return gives_source(choice, had, lay) ? lay.vec() : std::move(copied);
 }
 
+// Strides of the same memory in elements of another dtype, as ATen computes them.
+std::vector<int64_t> reinterpreted(graph::OpId op, c10::IntArrayRef lay, int64_t from, int64_t to) {
+  std::vector<int64_t> out = lay.vec();
+  if (from == to) return out;
+  for (int64_t& stride : out) stride = stride * from / to;
+  if (op == loose_views().as_real)
+    out.push_back(1);
+  else if (op == loose_views().as_complex)
+    out.pop_back();
+  else if (!out.empty())
+    out.back() = 1;
+  return out;
+}
+
 }  // namespace
 
 // nullopt: no rule says more than the formulas.
@@ -387,10 +404,14 @@ std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& 
       out[0].strides.push_back(scratch.pool().constant(s));
     return out;
   }
-  if (step.op == loose_views().as_dtype) {
+  if (loose_views().reinterprets(step.op)) {
     const TensorType& had = scratch.type(std::get<ValueId>(args[0]));
-    if (byte_size(had.dtype) != byte_size(formulas[0].dtype)) return std::nullopt;
-    return std::vector<TensorType>{{formulas[0].dtype, had.device, had.sizes, had.strides}};
+    std::vector<TensorType> out = formulas;
+    out[0].strides.clear();
+    for (const int64_t s :
+         reinterpreted(step.op, numbers_of(scratch, had.strides), byte_size(had.dtype), byte_size(formulas[0].dtype)))
+      out[0].strides.push_back(scratch.pool().constant(s));
+    return out;
   }
   const ops::OpDef* def = ops::find(step.op);
   if (def == nullptr || def->shape == nullptr) return std::nullopt;

@@ -420,6 +420,8 @@ struct Session::KnownCallRules {
   Action torch_function() const {
     if (!is_pure()) return {};
     if (reads_foreign_memory(what)) return flush(BreakKind::MemoryAccess, "the memory of a tensor is asked for");
+    if (reshapes_lazy_tensor(what))
+      return flush(BreakKind::UnsupportedLayout, "a conjugated or negated tensor changes its shape in place");
     const Py_ssize_t named = cresset_count_named(&call);
     for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
       is_tensor(call.args[i]) ? session.reads().hold_metadata(call.args[i]) : session.reads().read_deep(call.args[i]);

@@ -218,6 +218,14 @@ bool reads_foreign_memory(const CCall& what) {
   return name == "storage_offset" || (tensor.defined() && kReaders.count(name) != 0);
 }
 
+bool reshapes_lazy_tensor(const CCall& what) {
+  static const std::unordered_set<std::string_view> kReshaping = {"squeeze_",  "unsqueeze_", "t_",         "transpose_",
+                                                                  "swapaxes_", "swapdims_",  "as_strided_"};
+  if (what.self == nullptr || kReshaping.count(what.name) == 0 || !is_tensor(what.self)) return false;
+  const at::Tensor& tensor = tensor_of(what.self);
+  return tensor.defined() && (tensor.is_conj() || tensor.is_neg());
+}
+
 bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {
   static const std::unordered_set<std::string_view> kOfTensors = {"requires_grad_", "register_hook", "_register_hook",
                                                                   "retain_grad", "register_post_accumulate_grad_hook"};

@@ -30,6 +30,10 @@ bool is_data_of_other(PyObject* object, PyObject* name);
 // method which returns the position of a tensor in its memory, which is not part of a graph.
 bool reads_foreign_memory(const CCall& what);
 
+// A method which changes the geometry of a lazily conjugated or negated tensor in place. ATen resizes a plain copy of
+// it, which a proxy tensor does not permit.
+bool reshapes_lazy_tensor(const CCall& what);
+
 // A call which changes only autograd state of own tensors: y.requires_grad_(), y.register_hook(f), and runs of the
 // engine without gradient accumulation in older tensors.
 bool differentiates_own_tensors(const CCall& what, const CressetCall& call);

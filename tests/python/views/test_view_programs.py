@@ -15,8 +15,8 @@ from view_program_generator import generate
 
 HERE = Path(__file__).parent
 FULL = os.environ.get("CRESSET_TEST_FULL") == "1"
-LISTED, BATCH = 1000, 100  # programs covered by view_programs_known.txt; programs in a test
-COUNT = int(os.environ.get("CRESSET_VIEW_PROGRAMS", 20000 if FULL else LISTED))
+LISTED, BATCH = 4000, 100  # programs covered by view_programs_known.txt; programs in a test
+COUNT = int(os.environ.get("CRESSET_VIEW_PROGRAMS", 20000 if FULL else 1000))
 
 
 def eager(f):

@@ -21,6 +21,11 @@ STRIDES = {
     "stack of complex numbers": (lambda x: torch.stack([x, x]).permute(2, 1, 0), "complex"),
     "contiguous copy of a view": (lambda x: x[:, :1].flatten().contiguous(), "float"),
     "contiguous copy of a complex view": (lambda x: x[-1:, ::2].flatten().contiguous(), "complex"),
+    "parts of complex numbers": (lambda x: torch.view_as_real(x[:1, ::2]), "complex"),
+    "parts of conjugates": (lambda x: x[:1, ::2].conj().imag, "complex"),
+    "numbers of half the size": (lambda x: x.unfold(0, 1, 1).mT.view(torch.float32) if len(x) else x, "complex"),
+    "integers": (lambda x: x[:1].view(torch.int32)[:, :1], "float"),
+    "pairs of numbers": (lambda x: torch.view_as_complex(torch.stack([x, x], -1)[:1]), "float"),
 }
 SIZES = [(3, 4), (1, 4), (4, 1), (1, 1), (2, 5), (0, 4)]
 
@@ -70,3 +75,23 @@ def test_views_of_a_leaf_that_is_a_view(view, breaks):
             grad = torch.autograd.grad((v * w).sum(), leaf)[0].tolist() if v.requires_grad else None
             found.append((v.requires_grad, v.is_leaf, w.requires_grad, wants, grad))
         assert found[1] == found[0]
+
+
+EMPTY = {
+    "sum of a row": lambda x: x.mT[-1].sum(),
+    "sum of a repeated row": lambda x: (x[:, :1].expand(-1, 3) * 2).sum(0),
+    "maximum beside a row": lambda x: x.sum(0) + x.mT[0].sum(),
+    "written diagonal of a part": lambda x: x.clone()[1::2].diagonal().fill_(4),
+    "written part of a part": lambda x: x.clone()[1:][:, 1:].mul_(2),
+}
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("name", EMPTY)
+@torch.no_grad()
+def test_no_elements(name, repeated):
+    """Nothing is read or written where a tensor without elements lies."""
+    compiled = cresset.compile(EMPTY[name])
+    for rows in (4, 5, 0):
+        x = torch.ones(1, 3).expand(rows, 3) if repeated else torch.ones(rows, 3)
+        assert torch.equal(compiled(x), EMPTY[name](x))

@@ -158,11 +158,11 @@ class Program:
                 rank = self.known[0][x].dim()
                 avoid = ["complex"] if self.kind == "int64" else []
                 template = self.row(VIEWS, avoid if self.chance(0.7) or self.exact() else [*avoid, "bits"])
-                if "torch.int" in template and not self.exact():
+                if ("torch.int" in template or self.is_bits_of_int(template)) and not self.exact():
                     continue
                 name = self.new()
                 if self.try_lines(f"{name} = {self.fill(template, x, rank)}", may_raise=0.01):
-                    self.bits = self.bits or "torch.int" in template
+                    self.bits = self.bits or "torch.int" in template or self.is_bits_of_int(template)
                     if self.raised or name not in self.tensors():
                         return x
                     x = name
@@ -170,6 +170,10 @@ class Program:
         if self.chance(0.6):
             self.fold(lines)
         return x
+
+    def is_bits_of_int(self, template):
+        """Integers as floats may be NaNs, whose bits are the machine's after arithmetic."""
+        return self.kind == "int64" and "torch.float" in template
 
     def exact(self):
         return not any(word in line for line in self.lines for word in INEXACT)

@@ -213,10 +213,21 @@ Value* MemoryEmitter::run_load(const Lanes& lanes, const IndexEmitter::Run& run,
   return index_.where(run.holds, neighbours, apart);
 }
 
+// A load that is hoisted out of an inner loop also happens where the loop is empty. Its tensor may then have no
+// elements, and no memory.
+Value* MemoryEmitter::has_memory(const loop::Scalar& scalar) {
+  const size_t first = s_.schedule.first_inner(), count = s_.schedule.loops.size();
+  const auto id = static_cast<size_t>(&scalar - s_.kernel.scalars.data());
+  if (first == count || s_.schedule.depth[id] >= s_.schedule.loop_depth(count - 1)) return nullptr;
+  return s_.ir.CreateIsNotNull(s_.buffers[scalar.buffer.index]);
+}
+
 Value* MemoryEmitter::load(const loop::Scalar& scalar, const IndexForm& form) {
   const DType dtype = s_.kernel.buffers[scalar.buffer.index].dtype;
   llvm::Type* element = s_.memory_type(dtype);
   Value* own_mask = scalar.a.valid() ? s_.value(scalar.a) : nullptr;
+  if (Value* const given = has_memory(scalar))
+    own_mask = own_mask == nullptr ? given : s_.ir.CreateAnd(own_mask, s_.splat_like(own_mask, given));
   Lanes lanes{s_.widened(element, s_.lanes), s_.buffers[scalar.buffer.index],
               llvm::Align(static_cast<uint64_t>(byte_size(dtype))), nullptr};
   if (const auto run = index_.run(form)) {

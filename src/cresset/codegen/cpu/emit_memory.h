@@ -40,6 +40,7 @@ class MemoryEmitter {
   };
   llvm::Value* lanes_load(const Lanes& lanes, IndexEmitter::Access access, llvm::Value* offset, int step);
   llvm::Value* run_load(const Lanes& lanes, const IndexEmitter::Run& run, const IndexForm& form);
+  llvm::Value* has_memory(const loop::Scalar& scalar);  // i1; nullptr: certainly
   llvm::Value* uniform_load(llvm::Type* type, llvm::Value* pointer, llvm::Value* condition, llvm::Align align);
 
   CpuState& s_;
