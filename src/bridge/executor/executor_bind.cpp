@@ -189,11 +189,11 @@ void BoundContext::make_gaps() {
   plan_fresh();
 }
 
-int64_t BoundContext::extent(const BoundSlot& slot) {
-  if (slot.numel == 0) return 0;
+int64_t BoundSlot::extent() const {
+  if (numel == 0) return 0;
   int64_t last = 0;
-  for (size_t d = 0; d < slot.sizes.size(); ++d) last += (slot.sizes[d] - 1) * slot.strides[d];
-  return (last + 1) * static_cast<int64_t>(c10::elementSize(slot.dtype));
+  for (size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+  return (last + 1) * static_cast<int64_t>(c10::elementSize(dtype));
 }
 
 void BoundContext::need_tensor(TensorId id) { tensor_needed_[id.index] = true; }
@@ -210,7 +210,7 @@ void BoundContext::plan_storages() {
     auto& [low, high] = range[slots_[i].root];
     low = std::min(low, slots_[i].byte_offset);
     // A part of an empty tensor may begin behind its root, which has no memory.
-    if (extent(slots_[i]) > 0) high = std::max(high, slots_[i].byte_offset + extent(slots_[i]));
+    if (slots_[i].numel != 0) high = std::max(high, slots_[i].byte_offset + slots_[i].extent());
   }
   for (uint32_t i = 0; i < slots_.size(); ++i) {
     if (!wrapped(i)) continue;

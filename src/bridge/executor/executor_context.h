@@ -36,6 +36,9 @@ struct BoundSlot {
   // other slot: a wrapper, made once, which follows the root's address.
   const at::Tensor* tensor = nullptr;
   at::Tensor wrapper;
+
+  // Bytes from element 0 to the end of the last element.
+  int64_t extent() const;
 };
 
 // The memory of a slot which is no view, and the pointers to update when its address changes.
@@ -127,11 +130,8 @@ class BoundContext {
   void bind_steps();
   std::byte* bind_launch(const runtime::Launch& launch, std::byte* params);  // returns the unused rest of the block
   void bind_copy(const runtime::Copy& copy);
-  void bind_extern(const runtime::ExternCall& call);
   void find_drops();
   void need_tensor(runtime::TensorId id);
-  // Bytes from a slot's element 0 to the end of its last element.
-  static int64_t extent(const BoundSlot& slot);
   void make_wrapper(uint32_t index);
   void place_arena();
   void use_plan(runtime::ArenaPlan plan);

@@ -136,7 +136,7 @@ void GraphReplay::choose_stand_ins() {
     const BoundSlot& slot = context_.slots_[r];
     const bool is_input = slot.home == Home::Input && !keeps_place_[r] && !returned_[r];
     if (moves_[r] < kMovesOften || uses[r] == 0 || (!is_input && slot.home != Home::Fresh)) continue;
-    const int64_t bytes = context_.extent(slot);
+    const int64_t bytes = slot.extent();
     if (bytes != 0 && bytes <= kCopiedBytesForUse * uses[r]) add_stand_in(r, bytes);
   }
 }
