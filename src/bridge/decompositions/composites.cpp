@@ -41,8 +41,8 @@
 #include "bridge/capture/trace_tensor.h"
 #include "bridge/decompositions/broadcasting.h"
 #include "bridge/decompositions/gpu_attention.h"
-#include "bridge/decompositions/idle_mask.h"
 #include "bridge/decompositions/losses.h"
+#include "bridge/decompositions/mask_kinds.h"
 #include "bridge/decompositions/matmul.h"
 #include "bridge/decompositions/norms.h"
 #include "bridge/decompositions/recurrent_layers.h"
@@ -190,8 +190,10 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
     return at::native::scaled_dot_product_attention(query, key, value, given, dropout, causal, scale, grouped);
   }
   // The CPU's kernel without a mask gives 0 where the scores are NaN.
-  const bool idle_mask = query.is_cuda() && given && given->defined() && !causal && is_idle_mask(*given, query, key);
-  const std::optional<at::Tensor> mask = idle_mask ? std::nullopt : given;
+  const bool may_drop = query.is_cuda() && given && given->defined() && !causal;
+  const MaskKind kind = may_drop ? kind_of_mask(*given, query, key) : MaskKind::Other;
+  const std::optional<at::Tensor> mask = kind == MaskKind::Other ? given : std::nullopt;
+  causal |= kind == MaskKind::Causal;
   const SizeOblivious oblivious;
   if (query.is_cuda())
     if (const auto made = gpu_attention({query, key, value, mask, dropout, causal, scale, grouped})) return *made;

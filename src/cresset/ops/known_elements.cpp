@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "ops/affine_elements.h"
 #include "ops/op_def.h"
 
 namespace cresset::ops {
@@ -30,6 +31,8 @@ const Arg* fill_of(const Node& node, std::string_view name) {
 std::optional<ValueId> source_of(const Node& node) {
   const OpDef* def = find(node.op);
   if (def == nullptr || node.args.empty() || def->traits.by_memory) return std::nullopt;
+  static const graph::OpId index = graph::op_id("aten::index.Tensor");
+  if (node.op == index) return std::get<ValueId>(node.args[0]);
   if (def->op_class != OpClass::View && !hands_on(node.op)) return std::nullopt;
   const auto* value = std::get_if<ValueId>(&node.args[0]);
   return value != nullptr ? std::optional(*value) : std::nullopt;
@@ -117,6 +120,14 @@ KnownElements::Truth KnownElements::all_equal(const Bounds& a, const Bounds& b) 
 KnownElements::Truth KnownElements::comparison(const Node& node, std::string_view relation) {
   const auto is = [&](std::string_view a, std::string_view b) { return relation == a || relation == b; };
   if (!is("lt", "gt") && !is("le", "ge") && !is("eq", "ne")) return std::nullopt;
+  AffineElements affine(graph_, [this](ValueId v) { return truth(v) == true; });
+  if (const std::optional<int64_t> difference = affine.difference(node)) {
+    const int64_t d = *difference;
+    const bool less = d < 0, more = d > 0;
+    return is("lt", "ge")   ? less == (relation == "lt")
+           : is("gt", "le") ? more == (relation == "gt")
+                            : (d == 0) == (relation == "eq");
+  }
   const Known a = operand_bounds(node.args[0]), b = operand_bounds(node.args[1]);
   if (!a || !b) return std::nullopt;
   const auto opposite = [](Truth t) { return t ? std::optional(!*t) : std::nullopt; };
@@ -163,6 +174,7 @@ KnownElements::Known KnownElements::bounds_of_integers(const Node& node) {
   if (const std::optional<ValueId> source = source_of(node)) return bounds(*source);
   if (base == "arange") return bounds_of_range(node);
   if (base == "add" || base == "sub") return sum(node, base == "sub");
+  if (base == "cumsum") return sum_of_nothing(node);
   return base == "abs" ? magnitude(node) : std::nullopt;
 }
 
@@ -192,6 +204,13 @@ KnownElements::Known KnownElements::sum(const Node& node, bool negated) {
   if (terms > kMostTerms) return std::nullopt;
   if (negated) return Bounds{pool.sub(a->least, b->greatest), pool.sub(a->greatest, b->least), terms};
   return Bounds{pool.add(a->least, b->least), pool.add(a->greatest, b->greatest), terms};
+}
+
+// Of zeros, the only elements whose sums are known whatever their number.
+KnownElements::Known KnownElements::sum_of_nothing(const Node& node) {
+  const auto* source = std::get_if<ValueId>(&node.args[0]);
+  if (source == nullptr || truth(*source) != false) return std::nullopt;
+  return between(0, 0);
 }
 
 KnownElements::Known KnownElements::magnitude(const Node& node) {

@@ -44,6 +44,7 @@ class KnownElements {
   Known operand_bounds(const graph::Arg& arg);
   Known number_bounds(sym::ExprId number) const;
   Known sum(const graph::Node& node, bool negated);
+  Known sum_of_nothing(const graph::Node& node);
   Known magnitude(const graph::Node& node);
   Bounds between(int64_t least, int64_t greatest) const;
 

@@ -26,7 +26,7 @@ WRONG = [
     ("CRESSET_VECTOR_BITS", "wide", "0, 128, 256, 512"),
     ("CRESSET_CACHE_ENTRY_LIMIT", "x", "a whole number of at least 1"),
     ("CRESSET_CACHE_ENTRY_LIMIT", "0", "a whole number of at least 1"),
-    ("CRESSET_LOG", "graphs", "some of graph, kernels, guards"),
+    ("CRESSET_LOG", "grapes", "some of graph, kernels, guards"),
     ("CRESSET_VERIFY", "yes", "1, true, on, 0, false, off"),
     ("CRESSET_NO_DISK_CACHE", "2", "1, true, on, 0, false, off"),
 ]

@@ -194,9 +194,38 @@ IDLE_MASKS = {
     "last_query": lambda q, k: positions(k) <= (positions(q[:, :, -1:]) + k.shape[2] - 1)[:, None],
     "in_vmap": lambda q, k: torch.vmap(lambda i: torch.vmap(lambda j: (i >= 0) & (j >= 0))(positions(k)))(positions(q)),
 }
+
+
+def in_one_document(q):
+    """The mask of a library that looks for documents in positions, which begin anew with each."""
+    given = positions(q)[None].expand(q.shape[0], -1)
+    document = (torch.cat([given[:, :1] - 1, given], -1).diff(dim=-1) != 1).cumsum(-1)
+    batch, query, key = torch.arange(q.shape[0], device=q.device), positions(q), positions(q)
+    batch, query, key = batch[:, None, None, None], query[None, None, :, None], key[None, None, None]
+    return (given[batch, key] <= given[batch, query]) & (document[batch, query] == document[batch, key])
+
+
+# Masks of causal attention.
+CAUSAL_MASKS = {
+    "causal": lambda q, k: positions(q)[:, None] >= positions(k),
+    "causal_of_heads": lambda q, k: expanded(positions(k) < positions(q)[:, None] + 1, q, k),
+    "causal_and_idle": lambda q, k: (
+        (positions(k)[None, None, None] <= positions(q)[None, None, :, None]) & (positions(q) >= 0).view(1, 1, -1, 1)
+    ),
+    "causal_at_an_offset": lambda q, k: positions(k) + q.shape[2] <= (positions(q) + q.shape[2]).reshape(-1, 1),
+    "causal_in_one_document": lambda q, k: in_one_document(q),
+    "causal_in_vmap": lambda q, k: torch.vmap(lambda i: torch.vmap(lambda j: j <= i)(positions(k)))(positions(q)),
+}
 # Masks which hide something, or may.
 OTHER_MASKS = {
-    "causal": lambda q, k: positions(q)[:, None] >= positions(k),
+    "next_too": lambda q, k: positions(q)[:, None] + 1 >= positions(k),
+    "anticausal": lambda q, k: positions(q)[:, None] <= positions(k),
+    "every_other": lambda q, k: 2 * positions(q)[:, None] >= positions(k) * 2,
+    "transposed": lambda q, k: (positions(q) >= positions(k)[:, None]).t().contiguous().t(),
+    "joined_out_of_order": lambda q, k: (
+        torch.cat([positions(q), positions(q)])[q.shape[2] // 2 :][: q.shape[2], None] >= positions(k)
+    ),
+    "every_second_key": lambda q, k: positions(q)[:, None] >= torch.arange(2 * k.shape[2], device=q.device)[::2],
     "all_but_the_first": lambda q, k: expanded(positions(k) > 0, q, k),
     "of_data": lambda q, k: (positions(q)[:, None] >= 0) & (k[0, 0, :, 0] > -9),
     "of_floats": lambda q, k: expanded(positions(k).float() >= 0, q, k),
@@ -217,11 +246,11 @@ def attention_operand(explained):
     "device, dtype", [("cuda", torch.float32), ("cuda", torch.bfloat16), ("cpu", torch.float32)], ids=str
 )
 @pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize("name", [*IDLE_MASKS, *OTHER_MASKS])
-def test_idle_masks(name, gradients, device, dtype):
-    program = masked({**IDLE_MASKS, **OTHER_MASKS}[name])
+@pytest.mark.parametrize("name", [*IDLE_MASKS, *CAUSAL_MASKS, *OTHER_MASKS])
+def test_masks(name, gradients, device, dtype):
+    program = masked({**IDLE_MASKS, **CAUSAL_MASKS, **OTHER_MASKS}[name])
     compiled = cresset.compile(program)
-    for n in (4, 7, 1, 4) if name == "in_vmap" else (4, 7, 1, 0, 4):  # eager mode's vmap takes no empty tensors
+    for n in (4, 7, 1, 4) if name.endswith("in_vmap") else (4, 7, 1, 0, 4):  # eager mode's vmap takes no empty tensors
         given = [torch.randn(2, 3, n, 8, device=device, dtype=dtype, requires_grad=gradients) for _ in range(3)]
         given[0].data[:, :, :2] = float("nan") if n == 7 else 1.0
         beside = copied(given)
@@ -237,7 +266,7 @@ def test_idle_masks(name, gradients, device, dtype):
     assert cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
     if not gradients:
         explained = cresset.explain(program)(*(torch.randn(2, 3, 5, 8, device=device) for _ in range(3)))
-        assert (attention_operand(explained) == "none") == (name in IDLE_MASKS and device == "cuda")
+        assert (attention_operand(explained) == "none") == (name not in OTHER_MASKS and device == "cuda")
 
 
 def test_a_guard_decides_about_a_mask():
