@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bridge/aten/dtypes.h"
+#include "ops/known_elements.h"
 
 namespace cresset::bridge {
 namespace {
@@ -58,6 +59,15 @@ class Tables {
   std::vector<ValueId> elements_;  // one for each device
 };
 
+bool is_known_to_hold(const graph::Graph& graph, const IndexBound& bound) {
+  sym::ExprPool& pool = graph.pool();
+  const auto at_most = [&](sym::ExprId a, sym::ExprId b) {
+    return graph.env().statically_known(pool.le(a, b)).value_or(false);
+  };
+  const sym::ExprId least = bound.from_the_end ? pool.neg(bound.size) : pool.constant(0);
+  return ops::KnownElements(graph, at_most).all_between(bound.indices, least, pool.sub(bound.size, pool.constant(1)));
+}
+
 }  // namespace
 
 bool is_column_of_mask(graph::Graph& graph, const std::vector<DataDependentCall>& calls, const IndexBound& bound) {
@@ -90,7 +100,8 @@ void check_indices(graph::Graph& graph, std::vector<at::Tensor>& constants, std:
     graph.order.push_back(before[i]);
     if (next == unused.end() || next->position != i) continue;
     graph.current_location = graph.node(before[i]).location;
-    for (const IndexBound& bound : next->bounds) tables.check(bound);
+    for (const IndexBound& bound : next->bounds)
+      if (!is_known_to_hold(graph, bound)) tables.check(bound);
     ++next;
   }
   places.push_back(graph.order.size());

@@ -18,6 +18,11 @@ class KnownElements {
 
   // The truth value which all elements have; nullopt: unknown. Of an empty tensor any answer is right.
   std::optional<bool> truth(graph::ValueId v);
+  // Whether all elements of int64 are known to lie between both.
+  bool all_between(graph::ValueId v, sym::ExprId least, sym::ExprId greatest) {
+    const std::optional<Bounds> found = bounds(v);
+    return found && at_most_(least, found->least) && at_most_(found->greatest, greatest);
+  }
 
  private:
   // All elements lie between both. Of an empty tensor the bounds may cross. Both are sums of a few numbers which do not
