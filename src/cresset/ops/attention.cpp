@@ -50,16 +50,15 @@ Result<Types> flash_attention_backward_shape(ShapeContext& shapes, const OpArgs&
   return gradients;
 }
 
-// A GPU's kernels leave the result in the query's memory order, or in order batch, sequence, heads, features: the latter
-// always where the derivative reads the result in that order.
+// A GPU's kernels leave the result in the query's memory order, or in order batch, sequence, heads, features: the
+// latter always where the derivative reads the result in that order.
 Result<TensorType> gpu_output(ShapeContext& shapes, const OpArgs& args, bool always_inside = false) {
   const TensorType &query = args.tensor(0), &key = args.tensor(1), &value = args.tensor(2);
   if (query.rank() != 4 || key.rank() != 4 || value.rank() != 4) return shapes.invalid("needs tensors of 4 dimensions");
   if (!shapes.require_equal(query.sizes[3], key.sizes[3])) return shapes.invalid("query and key differ in head size");
   if (!shapes.require_equal(key.sizes[2], value.sizes[2])) return shapes.invalid("key and value differ in length");
   const bool even = shapes.require_equal(query.sizes[3], value.sizes[3]);
-  if (even && !always_inside)
-    return with_shape(query, query.sizes, shapes.like_strides(query));
+  if (even && !always_inside) return with_shape(query, query.sizes, shapes.like_strides(query));
   return with_heads_inside(shapes, query, {query.sizes[0], query.sizes[1], query.sizes[2], value.sizes[3]},
                            query.dtype);
 }
