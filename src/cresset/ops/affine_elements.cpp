@@ -34,12 +34,19 @@ bool keeps_order(std::string_view base) {
 
 }  // namespace
 
-AffineElements::Found AffineElements::deeper(ValueId v, Found (AffineElements::*find)(const Node& node)) {
-  const graph::Value& value = graph_.value(v);
-  if (!value.node.valid() || depth_ >= kDeepest) return std::nullopt;
+AffineElements::Found AffineElements::deeper(ValueId v, Found (AffineElements::*find)(const Node& node), Known& known) {
+  if (const auto found = known.find(v); found != known.end()) return found->second;
+  if (!graph_.value(v).node.valid() || depth_ >= kDeepest) return std::nullopt;
   ++depth_;
-  Found found = (this->*find)(graph_.node(value.node));
+  Found found = found_in(v, find);
   --depth_;
+  known[v] = found;
+  return found;
+}
+
+AffineElements::Found AffineElements::found_in(ValueId v, Found (AffineElements::*find)(const Node& node)) {
+  const graph::Value& value = graph_.value(v);
+  Found found = (this->*find)(graph_.node(value.node));
   if (found && found->steps.size() != value.type.sizes.size()) return std::nullopt;
   for (size_t d = 0; found && d < found->steps.size(); ++d)
     if (graph_.pool().is_const(value.type.sizes[d], 1)) found->steps[d] = 0;
@@ -94,7 +101,7 @@ AffineElements::Found AffineElements::integers(const Node& node) {
   if (base == "cat") return joined(node);
   const auto* source = node.args.empty() ? nullptr : std::get_if<ValueId>(&node.args[0]);
   if (source == nullptr || graph_.type(*source).dtype != DType::I64) return std::nullopt;
-  const Found of = deeper(*source, &AffineElements::integers);
+  const Found of = integer(*source);
   if (base == "index") return of ? chosen(node, *of) : std::nullopt;
   return base == "slice" ? part(node, of) : through(node, of);
 }
@@ -103,7 +110,7 @@ AffineElements::Found AffineElements::integers(const Node& node) {
 AffineElements::Found AffineElements::operand(const Arg& arg, size_t rank) {
   Found found;
   if (const auto* value = std::get_if<ValueId>(&arg))
-    found = deeper(*value, &AffineElements::integers);
+    found = integer(*value);
   else if (const auto* given = std::get_if<sym::ExprId>(&arg))
     found = number(*given);
   if (found) found->steps.insert(found->steps.begin(), rank - found->steps.size(), 0);
@@ -182,7 +189,7 @@ AffineElements::Found AffineElements::joined(const Node& node) {
   std::vector<Affine> found;
   int64_t step = 0;  // of the parts of more than one element
   for (const graph::OptionalValue& v : *parts) {
-    Found one = v && graph_.type(*v).sizes.size() == rank ? deeper(*v, &AffineElements::integers) : std::nullopt;
+    Found one = v && graph_.type(*v).sizes.size() == rank ? integer(*v) : std::nullopt;
     if (!one) return std::nullopt;
     step = step == 0 ? one->steps[dim] : step;
     found.push_back(*std::move(one));

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.h"
@@ -23,13 +24,16 @@ class AffineElements {
       : graph_(graph), is_true_(std::move(is_true)) {}
 
   // The function of which an element of a boolean tensor tells whether it is at least 0; nullopt: none is known.
-  std::optional<Affine> at_least_zero(graph::ValueId v) { return deeper(v, &AffineElements::boolean); }
+  std::optional<Affine> at_least_zero(graph::ValueId v) { return deeper(v, &AffineElements::boolean, booleans_); }
   // a - b, of the operands of a comparison, where it is the same number for all elements.
   std::optional<int64_t> difference(const graph::Node& comparison);
 
  private:
   using Found = std::optional<Affine>;
-  Found deeper(graph::ValueId v, Found (AffineElements::*find)(const graph::Node& node));
+  using Known = std::unordered_map<graph::ValueId, Found>;
+  Found deeper(graph::ValueId v, Found (AffineElements::*find)(const graph::Node& node), Known& known);
+  Found found_in(graph::ValueId v, Found (AffineElements::*find)(const graph::Node& node));
+  Found integer(graph::ValueId v) { return deeper(v, &AffineElements::integers, integers_); }
   Found boolean(const graph::Node& node);
   Found comparison(const graph::Node& node, std::string_view relation);
   Found integers(const graph::Node& node);
@@ -46,6 +50,7 @@ class AffineElements {
 
   const graph::Graph& graph_;
   const std::function<bool(graph::ValueId)> is_true_;
+  Known booleans_, integers_;
   int depth_ = 0;
 };
 

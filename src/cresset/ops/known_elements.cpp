@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "ops/affine_elements.h"
 #include "ops/op_def.h"
 
 namespace cresset::ops {
@@ -120,8 +119,7 @@ KnownElements::Truth KnownElements::all_equal(const Bounds& a, const Bounds& b) 
 KnownElements::Truth KnownElements::comparison(const Node& node, std::string_view relation) {
   const auto is = [&](std::string_view a, std::string_view b) { return relation == a || relation == b; };
   if (!is("lt", "gt") && !is("le", "ge") && !is("eq", "ne")) return std::nullopt;
-  AffineElements affine(graph_, [this](ValueId v) { return truth(v) == true; });
-  if (const std::optional<int64_t> difference = affine.difference(node)) {
+  if (const std::optional<int64_t> difference = affine_.difference(node)) {
     const int64_t d = *difference;
     const bool less = d < 0, more = d > 0;
     return is("lt", "ge")   ? less == (relation == "lt")

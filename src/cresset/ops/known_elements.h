@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "graph/graph.h"
+#include "ops/affine_elements.h"
 
 namespace cresset::ops {
 
@@ -14,7 +15,12 @@ class KnownElements {
  public:
   // Whether a <= b is known, or may be taken for granted.
   using AtMost = std::function<bool(sym::ExprId a, sym::ExprId b)>;
-  KnownElements(const graph::Graph& graph, AtMost at_most) : graph_(graph), at_most_(std::move(at_most)) {}
+  KnownElements(const graph::Graph& graph, AtMost at_most)
+      : graph_(graph),
+        at_most_(std::move(at_most)),
+        affine_(graph, [this](graph::ValueId v) { return truth(v) == true; }) {}
+  KnownElements(const KnownElements&) = delete;
+  KnownElements& operator=(const KnownElements&) = delete;
 
   // The truth value which all elements have; nullopt: unknown. Of an empty tensor any answer is right.
   std::optional<bool> truth(graph::ValueId v);
@@ -57,6 +63,7 @@ class KnownElements {
   const AtMost at_most_;
   std::unordered_map<graph::ValueId, Truth> truths_;
   std::unordered_map<graph::ValueId, Known> bounds_;
+  AffineElements affine_;
   int depth_ = 0;
 };
 
