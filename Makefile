@@ -61,6 +61,7 @@ gpu: build  ## the tests and the benchmark of CUDA, on this machine's GPU (a CUD
 	@$(BUILD)/tests/unit/gpu_kernel_test --gtest_brief=1
 	@$(PY) -m pytest -q -p no:cacheprovider tests/python/gpu
 	@$(PY) bench/gpu.py $(BENCH) --json bench/results/$(shell date +%F)-gpu.json
+	@$(PY) bench/gpu_graphs.py --json bench/results/$(shell date +%F)-gpu-graphs.json
 
 golden: build  ## the golden text tests only
 	@$(BUILD)/tests/unit/compile_test --gtest_filter='*Golden*:*golden*'
