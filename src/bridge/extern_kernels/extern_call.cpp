@@ -68,20 +68,13 @@ std::unique_ptr<AtenOp> look_up(graph::OpId op) {
   return found;
 }
 
-bool runs_on_cpu(const runtime::ExternCall& call, const BoundContext& context) {
-  bool on_cpu = true;
-  const auto look = [&](TensorId id) { on_cpu &= !id.valid() || context.device(id).is_cpu(); };
+// Whether all tensors of a call are on devices of the kind.
+bool runs_on(c10::DeviceType kind, const runtime::ExternCall& call, const BoundContext& context) {
+  bool on_kind = true;
+  const auto look = [&](TensorId id) { on_kind &= !id.valid() || context.device(id).type() == kind; };
   for (const TensorId id : call.results) look(id);
   for_each_argument(call, look);
-  return on_cpu;
-}
-
-bool runs_on_gpu(const runtime::ExternCall& call, const BoundContext& context) {
-  bool on_gpu = true;
-  const auto look = [&](TensorId id) { on_gpu &= !id.valid() || context.device(id).is_cuda(); };
-  for (const TensorId id : call.results) look(id);
-  for_each_argument(call, look);
-  return on_gpu;
+  return on_kind;
 }
 
 // Whether the operator is torch's or ours, and draws no random numbers.
@@ -178,11 +171,11 @@ class BoxedCall final : public ExternKernel {
     for (size_t i = 0; i < formal.size(); ++i) bind_argument(i, formal[i], context);
     note_unwanted();
     own_memory_ = all_planned(context);
-    on_cpu_ = runs_on_cpu(call, context);
+    on_cpu_ = runs_on(c10::kCPU, call, context);
     out_ = on_cpu_ ? op.out : op.cuda_out;
     into_planned_ = out_.has_value() && own_memory_;
     places_ = own_memory_ && on_cpu_ && context.arena_device().is_cpu();
-    only_enqueues_ = numbers_.empty() && runs_on_gpu(call, context) && is_repeatable(call);
+    only_enqueues_ = numbers_.empty() && runs_on(c10::kCUDA, call, context) && is_repeatable(call);
   }
 
   bool only_enqueues() const override { return only_enqueues_; }
@@ -339,9 +332,9 @@ std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, c
 }
 
 std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, const BoundContext& context) {
-  if (runs_on_gpu(call, context))
+  if (runs_on(c10::kCUDA, call, context))
     if (auto product = bind_padded_product(call, context)) return product;
-  if (!runs_on_cpu(call, context)) return bind_boxed_call(call, context);
+  if (!runs_on(c10::kCPU, call, context)) return bind_boxed_call(call, context);
   if (auto linear = bind_linear_call(call, context)) return linear;
   if (auto convolution = bind_convolution_call(call, context)) return convolution;
   if (auto gather = bind_gather_call(call, context)) return gather;
