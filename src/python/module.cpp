@@ -234,7 +234,8 @@ PYBIND11_MODULE(_C, m) {
   m.def("note_marks", &frontend::note_marks);
   m.def("is_disabled", [] { return option_flag(Option::DISABLE); });
   m.def("stats", &stats);
-  // For tests: `options` holds a codegen::nvptx::NvptxOptions, with a simulated device.
+  // For tests: `options` holds a codegen::nvptx::NvptxOptions with a simulated device, `pools` a
+  // bridge::MakeAllocationPool for the device's memory.
   m.def("use_gpu", [](const py::capsule& options, const py::capsule& pools) {
     bridge::use_gpu(*options.get_pointer<codegen::nvptx::NvptxOptions>());
     bridge::set_allocation_pools(*pools.get_pointer<bridge::MakeAllocationPool>());

@@ -55,11 +55,12 @@ void Executor::check_in(std::unique_ptr<BoundContext> context) {
   ContextStats& stats = context->stats();
   stats_.restride_copies += stats.restride_copies;
   stats_.adopted_results += stats.adopted;
+  const bool recorded = stats.recordings != 0;
   stats = {};
   stats_.arena_bytes = context->arena_bytes();
   stats_.peak_arena_bytes = std::max(stats_.peak_arena_bytes, stats_.arena_bytes);
   idle_.push_back(std::move(context));
-  drop_old_graphs();
+  if (recorded) drop_old_graphs();
   if (idle_.size() <= kIdleContexts) return;
   evicted = std::move(idle_.front());
   idle_.erase(idle_.begin());
@@ -70,9 +71,9 @@ void Executor::drop_old_graphs() {
   size_t nodes = 0;
   for (size_t i = idle_.size(); i-- > 0;) {
     GraphReplay* const graphs = idle_[i]->graphs();
-    if (graphs == nullptr || graphs->nodes() == 0) continue;
-    nodes += graphs->nodes();
-    if (nodes > kGraphNodes && i + 1 < idle_.size()) graphs->give_up_for_a_while();
+    const size_t own = graphs == nullptr ? 0 : graphs->nodes();
+    nodes += own;
+    if (own != 0 && nodes > kGraphNodes && i + 1 < idle_.size()) graphs->give_up_for_a_while();
   }
 }
 

@@ -54,6 +54,7 @@ struct BoundRoot {
 struct ContextStats {
   int64_t restride_copies = 0;  // extern results copied because of unplanned strides
   int64_t adopted = 0;          // extern results whose memory replaced the planned memory
+  int64_t recordings = 0;       // CUDA graphs
 };
 
 class BoundContext {

@@ -155,7 +155,6 @@ void GraphReplay::add_stand_in(uint32_t root, int64_t bytes) {
 
 void GraphReplay::plan(bool releases) {
   parts_.clear();
-  nodes_ = 0;
   if (++plans_ > kMostPlans) return turn_off("arguments of operators keep moving");
   const auto count = static_cast<uint32_t>(context_.steps_.size());
   allocated_.assign(context_.slots_.size(), false);
@@ -239,7 +238,6 @@ bool GraphReplay::record(Part& part) {
   }
   for (uint32_t s = part.begin; s < part.end; ++s)
     for_each_allocated(s, [&](uint32_t root) { part.made.emplace_back(root, context_.roots_[root].base); });
-  nodes_ += part.graph->size();
   CRESSET_LOG(Graphs, fmt::format("steps {} to {} are a graph of {} nodes; {} launches may change", part.begin,
                                   part.end - 1, part.graph->size(), part.updated.size()));
   return true;

@@ -20,8 +20,8 @@ constexpr int kCallsFromTape = 3;  // the first compiles and loads, the others t
 constexpr int kTimedReplays = 3;
 // Graphs pay where issuing the launches takes at least this part of the device's time.
 constexpr double kBoundByLaunches = 0.7;
-constexpr double kLosing = 1.1;  // graphs that take so much longer than the tape are dropped
-// Memory that graphs may hold between calls where nobody asked for them.
+constexpr double kLosing = 1.1;  // slower graphs than this multiple of the tape's time are dropped
+// The most memory held by graphs between calls where nobody asked for graphs.
 constexpr size_t kMostBytesUnasked = size_t{256} << 20;
 
 std::atomic<int64_t> recordings, replays, node_updates, misses;
@@ -63,7 +63,12 @@ void GraphReplay::turn_off(std::string why) {
 
 void GraphReplay::drop() {
   for (Part& part : parts_) part.graph.reset();
-  nodes_ = 0;
+}
+
+size_t GraphReplay::nodes() const {
+  size_t nodes = 0;
+  for (const Part& part : parts_) nodes += part.graph == nullptr ? 0 : part.graph->size();
+  return nodes;
 }
 
 void GraphReplay::give_up_for_a_while() {
@@ -106,7 +111,7 @@ bool GraphReplay::start(size_t arena_bytes, bool releases) {
   const bool other_memory = memory_->generation() != std::exchange(generation_, memory_->generation());
   const uint64_t settings = library_settings();
   if (settings != std::exchange(settings_, settings) || other_memory) drop();
-  if (nodes_ != 0 && graphs_.calls < kTimedReplays) begin_timing(graphs_);
+  if (graphs_.calls < kTimedReplays && nodes() != 0) begin_timing(graphs_);
   return true;
 }
 
@@ -155,7 +160,7 @@ void GraphReplay::finish() {
   memory_ = GraphMemory::Hold(nullptr);
 }
 
-// Inputs and outputs. A root that moved several times is one that moves.
+// Counts the moves of inputs and outputs.
 void GraphReplay::note_addresses() {
   if (!off_.empty() || calls_ > kCallsFromTape) return;
   for (size_t r = 0; r < last_addresses_.size(); ++r) {
@@ -169,10 +174,10 @@ void GraphReplay::note_addresses() {
 
 std::string GraphReplay::state() const {
   if (!off_.empty()) return "off: " + off_;
-  if (nodes_ == 0) return "not recorded yet";
+  if (nodes() == 0) return "not recorded yet";
   const auto recorded = std::count_if(parts_.begin(), parts_.end(), [](const Part& p) { return p.graph != nullptr; });
   const auto from_tape = std::count_if(parts_.begin(), parts_.end(), [](const Part& p) { return !p.recorded; });
-  return fmt::format("{} graphs with {} nodes, {} parts from the tape", recorded, nodes_, from_tape);
+  return fmt::format("{} graphs with {} nodes, {} parts from the tape", recorded, nodes(), from_tape);
 }
 
 // ---- running
@@ -193,7 +198,7 @@ void GraphReplay::use_stand_ins() {
     root.owner = own.tensor;
     slot.tensor = &root.owner;
     context_.set_root(own.root, place);
-    if (slot.home == Home::Fresh) context_.allocate_host(own.root);  // sets what lies in its memory
+    if (slot.home == Home::Fresh) context_.allocate_host(own.root);  // and the addresses of slots inside
   }
 }
 
@@ -217,6 +222,7 @@ void GraphReplay::run_part(Part& part) {
   if (part.graph == nullptr) {
     if (!record(part)) return run_steps(part.begin, part.end);
     ++recordings;
+    ++context_.stats_.recordings;
   } else {
     if (!addresses_hold(part)) return miss(part);
     for (const auto& [root, address] : part.made) context_.set_root(root, address);

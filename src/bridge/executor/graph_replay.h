@@ -42,7 +42,7 @@ class GraphReplay {
   // After any call, also a failed one.
   void finish();
 
-  size_t nodes() const { return nodes_; }  // of its graphs
+  size_t nodes() const;  // of its graphs
   // Drops the graphs. They are recorded again after many calls, each time after more.
   void give_up_for_a_while();
   // For people: what is done, or why nothing is.
@@ -154,7 +154,6 @@ class GraphReplay {
   std::vector<Part> parts_;
   int plans_ = 0;
   bool stale_ = true;  // parts_ have to be planned
-  size_t nodes_ = 0;
   GraphMemory::Hold memory_{nullptr};
   int64_t generation_ = -1;  // of the memory with which parts_ were recorded
   uint64_t settings_ = 0;    // of libraries, likewise

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "ops/op_def.h"
+#include "ops/position_nodes.h"
 
 namespace cresset::ops {
 namespace {
@@ -14,21 +15,10 @@ using graph::Node;
 using graph::TensorType;
 using graph::ValueId;
 
-constexpr int kDeepest = 64;  // programs decide how long chains of operators are
-constexpr int64_t kModerate = int64_t{1} << 48;
-
-std::string_view base_name(const Node& node) {
-  constexpr std::string_view kLibrary = "aten::";
-  std::string_view name = graph::op_name(node.op);
-  if (!name.starts_with(kLibrary)) return {};
-  name.remove_prefix(kLibrary.size());
-  return name.substr(0, name.find('.'));
-}
-
 // Operators whose results have the elements in the same order, perhaps with dimensions of size 1 more or less.
 bool keeps_order(std::string_view base) {
-  constexpr std::array<std::string_view, 9> kNames{"alias",   "clone",        "detach", "reshape",  "squeeze",
-                                                   "to_copy", "_unsafe_view", "view",   "unsqueeze"};
+  constexpr std::array<std::string_view, 9> kNames{"alias",    "clone",        "detach", "reshape",  "squeeze",
+                                                   "_to_copy", "_unsafe_view", "view",   "unsqueeze"};
   return std::find(kNames.begin(), kNames.end(), base) != kNames.end();
 }
 
@@ -125,19 +115,11 @@ AffineElements::Found AffineElements::number(sym::ExprId number) const {
   return moderate ? Found(Affine{number, {}}) : std::nullopt;
 }
 
-// (end), (start, end) or (start, end, step), then dtype, layout, device, pin_memory.
 AffineElements::Found AffineElements::range(const Node& node) const {
-  const size_t numbers = node.args.size() - 4;
-  const auto given = [&](size_t i) { return std::get_if<sym::ExprId>(&node.args[i]); };
-  const sym::ExprPool& pool = graph_.pool();
-  int64_t step = 1;
-  if (numbers == 3) {
-    if (given(2) == nullptr || !pool.is_const(*given(2))) return std::nullopt;
-    step = pool.const_value(*given(2));
-  }
-  Found found = numbers == 1          ? Found(Affine{graph_.pool().constant(0), {}})
-                : given(0) == nullptr ? std::nullopt
-                                      : number(*given(0));
+  const std::optional<Range> range = range_of(node, graph_.pool());
+  if (!range || !graph_.pool().is_const(range->step)) return std::nullopt;
+  const int64_t step = graph_.pool().const_value(range->step);
+  Found found = number(range->start);
   if (found) found->steps = {step};
   return std::abs(step) <= kModerate ? found : std::nullopt;
 }
@@ -242,7 +224,7 @@ AffineElements::Found AffineElements::through(const Node& node, Found source) co
     source->steps.insert(source->steps.begin(), to.size() - from.size(), 0);
     return source;
   }
-  if (!keeps_order(base == "_to_copy" ? "to_copy" : base)) return std::nullopt;
+  if (!keeps_order(base)) return std::nullopt;
   const sym::ExprPool& pool = graph_.pool();
   Affine out{source->base, std::vector<int64_t>(to.size(), 0)};
   size_t d = 0;

@@ -1,8 +1,7 @@
 #include "ops/known_elements.h"
 
-#include <array>
-
 #include "ops/op_def.h"
+#include "ops/position_nodes.h"
 
 namespace cresset::ops {
 namespace {
@@ -11,9 +10,7 @@ using graph::Arg;
 using graph::Node;
 using graph::ValueId;
 
-constexpr int kDeepest = 64;  // programs decide how long chains of operators are
 constexpr int kMostTerms = 64;
-constexpr int64_t kModerate = int64_t{1} << 48;
 
 // The number with which the operator fills its result.
 const Arg* fill_of(const Node& node, std::string_view name) {
@@ -35,14 +32,6 @@ std::optional<ValueId> source_of(const Node& node) {
   if (def->op_class != OpClass::View && !hands_on(node.op)) return std::nullopt;
   const auto* value = std::get_if<ValueId>(&node.args[0]);
   return value != nullptr ? std::optional(*value) : std::nullopt;
-}
-
-// "aten::ge.Scalar" -> "ge"; empty for operators of another library.
-std::string_view base_name(std::string_view name) {
-  constexpr std::string_view kLibrary = "aten::";
-  if (!name.starts_with(kLibrary)) return {};
-  name.remove_prefix(kLibrary.size());
-  return name.substr(0, name.find('.'));
 }
 
 }  // namespace
@@ -86,7 +75,7 @@ KnownElements::Truth KnownElements::operand_truth(const Arg& arg) {
 }
 
 KnownElements::Truth KnownElements::truth_of_boolean(const Node& node) {
-  const std::string_view name = graph::op_name(node.op), base = base_name(name);
+  const std::string_view name = graph::op_name(node.op), base = base_name(node);
   if (const Arg* fill = fill_of(node, name)) return truth_of_number(*fill);
   if (const std::optional<ValueId> source = source_of(node)) return truth(*source);
   if (base == "bitwise_and" || base == "logical_and" || base == "mul") return connective(node, false);
@@ -167,7 +156,7 @@ KnownElements::Known KnownElements::number_bounds(sym::ExprId number) const {
 }
 
 KnownElements::Known KnownElements::bounds_of_integers(const Node& node) {
-  const std::string_view name = graph::op_name(node.op), base = base_name(name);
+  const std::string_view name = graph::op_name(node.op), base = base_name(node);
   if (const Arg* fill = fill_of(node, name)) return operand_bounds(*fill);
   if (const std::optional<ValueId> source = source_of(node)) return bounds(*source);
   if (base == "arange") return bounds_of_range(node);
@@ -176,17 +165,11 @@ KnownElements::Known KnownElements::bounds_of_integers(const Node& node) {
   return base == "abs" ? magnitude(node) : std::nullopt;
 }
 
-// (end), (start, end) or (start, end, step), then dtype, layout, device, pin_memory.
 KnownElements::Known KnownElements::bounds_of_range(const Node& node) const {
   sym::ExprPool& pool = graph_.pool();
-  const size_t numbers = node.args.size() - 4;
-  std::array<sym::ExprId, 3> given{pool.constant(0), pool.constant(0), pool.constant(1)};
-  for (size_t i = 0; i < numbers; ++i) {
-    const auto* number = std::get_if<sym::ExprId>(&node.args[i]);
-    if (number == nullptr) return std::nullopt;
-    given[numbers == 1 ? 1 : i] = *number;
-  }
-  const auto [start, end, step] = given;
+  const std::optional<Range> range = range_of(node, pool);
+  if (!range) return std::nullopt;
+  const auto [start, end, step] = *range;
   if (!pool.is_const(step) || pool.is_const(step, 0)) return std::nullopt;
   if (!number_bounds(start) || !number_bounds(end)) return std::nullopt;
   const sym::ExprId one = pool.constant(1);

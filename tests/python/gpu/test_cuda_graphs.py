@@ -181,23 +181,26 @@ def test_mode_and_options():
         cresset.compile(model, options={"cuda_graphs": "on"})
 
 
-def test_state_is_explained():
-    model = Deep().cuda().eval()
-    compiled = compiled_always(model)
-    with torch.no_grad():
-        for _ in range(CALLS):
-            compiled(cuda(2, 5, 16))
-    (state,) = graphs()["programs"]
-    assert "graphs with" in state
-
-
-def test_settings_of_libraries():
+def replayed_model():
+    """A model, its compiled form after enough calls for replays, and their argument."""
     model = Deep().cuda().eval()
     compiled = compiled_always(model)
     x = cuda(2, 5, 16)
     with torch.no_grad():
         for _ in range(CALLS):
             compiled(x)
+    return model, compiled, x
+
+
+def test_state_is_explained():
+    _, compiled, _ = replayed_model()  # programs live as long as their functions
+    (state,) = graphs()["programs"]
+    assert "graphs with" in state
+
+
+def test_settings_of_libraries():
+    _, compiled, x = replayed_model()
+    with torch.no_grad():
         before = graphs()["recordings"]
         torch.backends.cuda.matmul.allow_tf32 ^= True
         try:
@@ -261,12 +264,8 @@ def test_errors_of_operators():
 
 @pytest.mark.skipif(simulated is None, reason="failures of the device, by the simulator")
 def test_failures_of_the_device():
-    model = Deep().cuda().eval()
-    compiled = compiled_always(model)
-    x = cuda(2, 5, 16)
+    model, compiled, x = replayed_model()
     with torch.no_grad():
-        for _ in range(CALLS):
-            compiled(x)
         for n in (1, 2, 3):
             simulated.fail_launch(n)
             with pytest.raises(RuntimeError):

@@ -1,6 +1,6 @@
-// What the recorded graphs of all programs on a stream share: an arena as large as the largest of them needs, a pool
-// for memory that operators allocate, and a stream on which work is recorded. One call uses it at a time; runs of
-// graphs on the same stream follow each other, so the next call may overwrite what the last left there.
+// Memory shared by the recorded graphs of all programs on a stream: an arena as large as the largest graph needs, a
+// pool for allocations of operators, and a stream for recordings. A single call uses the memory at a time. Runs of
+// graphs on the same stream follow each other, so the next call may overwrite the contents.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -57,13 +57,13 @@ class GraphMemory {
   runtime::GpuDevice& gpu_;
   bool held_ = false;
   ArenaBlock arena_{};
-  // Libraries keep memory for each stream that they have met, and take it from its pool: each pool has its own stream.
+  // Libraries keep memory for each stream known to them, from the stream's pool: each pool has its own stream.
   std::unique_ptr<AllocationPool> pool_;
   std::optional<c10::Stream> recording_stream_;
   int64_t generation_ = 0;
 };
 
-// Makes this thread record what it enqueues on the device, with allocations from the pool. end() gives the graph.
+// Makes this thread record its work for the device, with allocations from the pool. end() gives the graph.
 // Without end() the recording is thrown away.
 class Recording {
  public:

@@ -66,13 +66,10 @@ void CudaDevice::allow_shared(DeviceFunction function, int64_t bytes) {
 
 void CudaDevice::launch(DeviceFunction function, const LaunchConfig& config, std::span<const int64_t> parameters,
                         Stream stream) {
-  size_t bytes = parameters.size_bytes();
-  // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END.
-  void* extra[] = {reinterpret_cast<void*>(1), const_cast<int64_t*>(parameters.data()), reinterpret_cast<void*>(2),
-                   &bytes, nullptr};
+  PackedParameters packed(parameters);
   driver_->check(
       driver_->launch_kernel(function.handle, config.grid[0], config.grid[1], config.grid[2], config.block[0],
-                             config.block[1], config.block[2], config.shared_bytes, stream, nullptr, extra),
+                             config.block[1], config.block[2], config.shared_bytes, stream, nullptr, packed.extra()),
       "cuLaunchKernel");
 }
 

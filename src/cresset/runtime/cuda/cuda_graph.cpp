@@ -39,16 +39,13 @@ class CudaGraph final : public LaunchGraph {
   size_t size() const override { return size_; }
   void update(GraphNode node, DeviceFunction function, const LaunchConfig& config,
               std::span<const int64_t> parameters) override {
-    size_t bytes = parameters.size_bytes();
-    // As CudaDevice::launch() passes them.
-    void* extra[] = {reinterpret_cast<void*>(1), const_cast<int64_t*>(parameters.data()), reinterpret_cast<void*>(2),
-                     &bytes, nullptr};
+    PackedParameters packed(parameters);
     const KernelNode given{.function = nullptr,
                            .grid = {config.grid[0], config.grid[1], config.grid[2]},
                            .block = {config.block[0], config.block[1], config.block[2]},
                            .shared_bytes = config.shared_bytes,
                            .parameters = nullptr,
-                           .extra = extra,
+                           .extra = packed.extra(),
                            .kernel = function.handle,
                            .context = nullptr};
     driver_->check(driver_->set_kernel_node(executable_, node, &given), "cuGraphExecKernelNodeSetParams");

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -26,6 +27,24 @@ struct Driver {
 
   // Throws DeviceError unless `status` is success.
   void check(int status, const char* what) const;
+};
+
+// A kernel's parameters as a packed block, in the form of cuLaunchKernel and of graph nodes: `extra`. The block must
+// outlive the object.
+class PackedParameters {
+ public:
+  explicit PackedParameters(std::span<const int64_t> block)
+      : bytes_(block.size_bytes()),
+        // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END.
+        extra_{reinterpret_cast<void*>(1), const_cast<int64_t*>(block.data()), reinterpret_cast<void*>(2), &bytes_,
+               nullptr} {}
+  PackedParameters(const PackedParameters&) = delete;
+  PackedParameters& operator=(const PackedParameters&) = delete;
+  void** extra() { return extra_; }
+
+ private:
+  size_t bytes_;
+  void* extra_[5];
 };
 
 // Values of CUdevice_attribute and CUfunction_attribute.
