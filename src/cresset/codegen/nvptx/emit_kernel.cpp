@@ -58,7 +58,8 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
   s_.index_bits = variant == Variant::Narrow64 ? 64 : 32;
   s_.whole_accesses = is_wide(variant);
   rounds_ = schedule.big ? 1 : kRounds;
-  s_.sum_levels = variant == Variant::Kept ? 0 : 2;  // rows in registers are short
+  // Rows in registers are short. Threads of columns have an accumulator for each lane, and registers for few more.
+  s_.sum_levels = variant == Variant::Kept ? 0 : schedule.shape == Shape::Columns ? 1 : 2;
 }
 
 BasicBlock* KernelEmitter::block(const char* name) {
