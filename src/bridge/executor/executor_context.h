@@ -95,6 +95,7 @@ class BoundContext {
   // otherwise it is copied. `op` is named in errors.
   void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);
   int threads() const { return launching_.host_threads; }
+  const runtime::LaunchContext& launch_context() const { return launching_; }
   // The device of the slot's memory.
   c10::Device device(runtime::TensorId id) const { return slots_[id.index].memory->device(); }
   // The device of the arena. PlaceResults serves programs with an arena in host memory.

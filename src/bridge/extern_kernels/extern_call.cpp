@@ -354,8 +354,10 @@ std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, c
 }
 
 std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, const BoundContext& context) {
-  if (runs_on(c10::kCUDA, call, context))
+  if (runs_on(c10::kCUDA, call, context)) {
+    if (auto product = bind_few_rows_product(call, context)) return product;
     if (auto product = bind_padded_product(call, context)) return product;
+  }
   if (!runs_on(c10::kCPU, call, context)) return bind_boxed_call(call, context);
   if (auto linear = bind_linear_call(call, context)) return linear;
   if (auto convolution = bind_convolution_call(call, context)) return convolution;

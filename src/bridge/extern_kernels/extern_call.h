@@ -36,6 +36,7 @@ void check_places(const PlaceResults& placed, std::string_view op);
 
 // The specialized forms. They return nullptr for a call which they do not cover.
 std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, const BoundContext& context);
+std::unique_ptr<ExternKernel> bind_few_rows_product(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_padded_product(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_linear_call(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_convolution_call(const runtime::ExternCall& call, const BoundContext& context);

@@ -101,7 +101,7 @@ class Writer {
   void write_directly(uint32_t at, runtime::Copy& copy) {
     const TensorId from = copy.from, to = copy.to;
     const Home home = program_.tensors[to.index].home;
-    if (program_.tensors[from.index].home != Home::Arena || (home != Home::Input && home != Home::Constant)) return;
+    if (!is_intermediate(from) || (home != Home::Input && home != Home::Constant)) return;
     if (!lie_alike(sizes_, program_, from, to)) return;
     const uint32_t maker = uses_[from.index].front().step;
     for (const Use& use : uses_[to.index])
@@ -115,6 +115,14 @@ class Writer {
     for (runtime::TensorSlot& slot : program_.tensors)
       if (slot.home == Home::View && slot.base == from) slot.base = to;
     copy.from = to;
+  }
+
+  // Intermediates beside the arena's device are allocated one by one.
+  bool is_intermediate(TensorId id) const {
+    const Home home = program_.tensors[id.index].home;
+    const auto lies_there = [&](TensorId output) { return owner(program_, output) == id; };
+    return home == Home::Arena ||
+           (home == Home::Fresh && std::none_of(program_.outputs.begin(), program_.outputs.end(), lies_there));
   }
 
   // Whether the step is a call whose result starts as this argument, on a GPU: calls on the CPU prepare their results.

@@ -1,6 +1,8 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_set>
 
 #include "fuse/plan.h"
 #include "lower/in_place.h"
@@ -30,6 +32,7 @@ class Lowering {
     out_.program.locations = graph_.locations;
     find_homes();
     for (fuse::Unit& unit : plan_.units) unit.node.valid() ? add_call(unit) : add_launch(unit);
+    compute_numbers_first();
     finish();
     plan_memory(aliases_, sizes_, out_);
     sizes_.finish(out_.program);
@@ -77,6 +80,31 @@ class Lowering {
     launch.device = fuse::device_of(graph_, unit.group).kind;
     out_.kernels.push_back(std::move(unit.built.kernel));
     out_.program.steps.emplace_back(std::move(launch));
+  }
+
+  // Launches on the CPU which need nothing of another device come first, in their order. Launches on a GPU then follow
+  // each other, and may be a part of one CUDA graph.
+  void compute_numbers_first() {
+    auto& steps = out_.program.steps;
+    const auto on_gpu = [](const runtime::Step& step) {
+      const auto* launch = std::get_if<Launch>(&step);
+      return launch != nullptr && launch->device != DeviceKind::Cpu;
+    };
+    if (std::none_of(steps.begin(), steps.end(), on_gpu)) return;
+    std::unordered_set<TensorId> later;  // written by steps that stay
+    std::vector<runtime::Step> first, rest;
+    for (runtime::Step& step : steps) {
+      const auto* launch = std::get_if<Launch>(&step);
+      bool waits = launch == nullptr || launch->device != DeviceKind::Cpu;
+      for_each_tensor(step, [&](TensorId id) { waits |= later.contains(owner(out_.program, id)); });
+      if (waits)
+        for_each_tensor(step, [&](TensorId id) {
+          if (writes(step, id)) later.insert(owner(out_.program, id));
+        });
+      (waits ? rest : first).push_back(std::move(step));
+    }
+    steps = std::move(first);
+    std::move(rest.begin(), rest.end(), std::back_inserter(steps));
   }
 
   void add_call(const fuse::Unit& unit) {

@@ -10,7 +10,7 @@ using runtime::Home;
 
 namespace {
 
-// The device of most computed values. The arena lies there.
+// The device of most computed values. The arena lies there. Programs on a GPU compute numbers on the CPU beside it.
 Device device_of_arena(const Graph& graph) {
   std::vector<std::pair<Device, size_t>> counts;
   for (const graph::NodeId id : graph.order) {
@@ -20,8 +20,11 @@ Device device_of_arena(const Graph& graph) {
       known == counts.end() ? counts.emplace_back(device, 1) : * known = {device, known->second + 1};
     }
   }
-  const auto most =
-      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto less = [](const auto& a, const auto& b) {
+    const bool on_cpu = a.first.kind == DeviceKind::Cpu;
+    return on_cpu == (b.first.kind == DeviceKind::Cpu) ? a.second < b.second : on_cpu;
+  };
+  const auto most = std::max_element(counts.begin(), counts.end(), less);
   return most == counts.end() ? Device{} : most->first;
 }
 

@@ -56,8 +56,10 @@ def test_a_stream_that_is_set_stays_set():
     for _ in range(3):
         torch.cuda.set_stream(torch.cuda.default_stream())
         x = inputs()
-        torch.testing.assert_close(compiled(x), x + 1)
+        torch.cuda.synchronize()  # the program's stream does not wait for this one
+        got = compiled(x)
         assert torch.cuda.current_stream() == side
+        torch.testing.assert_close(got, x + 1)
 
 
 def test_events():

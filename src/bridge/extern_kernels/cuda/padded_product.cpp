@@ -9,6 +9,7 @@
 
 #include "bridge/device/cuda/library_settings.h"
 #include "bridge/executor/extern_kernel.h"
+#include "bridge/extern_kernels/cuda/product_operands.h"
 #include "bridge/extern_kernels/extern_call.h"
 
 namespace cresset::bridge {
@@ -154,33 +155,16 @@ std::optional<Odd> odd_dimension(const BoundSlot& a, const BoundSlot& b, const S
   return columns ? Odd::Columns : inner ? Odd::Inner : Odd::Rows;
 }
 
-bool leaves_scale(const runtime::ExternArg& arg, const BoundContext& context) {
-  if (const auto* number = std::get_if<double>(&arg)) return *number == 1;
-  const auto* size = std::get_if<runtime::SizeRef>(&arg);
-  return size != nullptr && context.size(*size) == 1;
-}
-
 }  // namespace
 
 std::unique_ptr<ExternKernel> bind_padded_product(const runtime::ExternCall& call, const BoundContext& context) {
-  static const graph::OpId mm = graph::op_id("aten::mm"), addmm = graph::op_id("aten::addmm");
-  const size_t first = call.op == addmm ? 1 : 0;
-  if ((call.op != mm && call.op != addmm) || call.args.size() < first + 2) return nullptr;
-  for (size_t i = first + 2; i < call.args.size(); ++i)
-    if (!leaves_scale(call.args[i], context)) return nullptr;
-  const auto *a = std::get_if<TensorId>(&call.args[first]), *b = std::get_if<TensorId>(&call.args[first + 1]);
-  const auto* bias = first == 0 ? nullptr : std::get_if<TensorId>(&call.args[0]);
-  if (a == nullptr || b == nullptr || (first == 1 && bias == nullptr) || call.results.size() != 1) return nullptr;
-  const TensorId out = call.results[0];
-  if (!out.valid() || !context.has_planned_memory(out)) return nullptr;
-  const BoundSlot &left = context.slot(*a), &right = context.slot(*b);
-  if (bias != nullptr && context.slot(*bias).sizes != std::vector<int64_t>{right.sizes[1]}) return nullptr;
-  const bool narrow = left.dtype == at::kHalf || left.dtype == at::kBFloat16;
-  if (!narrow && left.dtype != at::kFloat) return nullptr;
+  const std::optional<ProductOperands> operands = product_operands(call, context);
+  if (!operands) return nullptr;
+  const BoundSlot &left = context.slot(operands->a), &right = context.slot(operands->b);
   const Sizes sizes{left.sizes[0], right.sizes[1], left.sizes[1], static_cast<int64_t>(c10::elementSize(left.dtype))};
   const std::optional<Odd> odd = odd_dimension(left, right, sizes);
   if (!odd || !pays(*odd, sizes, left.dtype)) return nullptr;
-  return std::make_unique<PaddedProduct>(*odd, bias == nullptr ? std::nullopt : std::optional(*bias), *a, *b, out);
+  return std::make_unique<PaddedProduct>(*odd, operands->bias, operands->a, operands->b, operands->out);
 }
 
 }  // namespace cresset::bridge

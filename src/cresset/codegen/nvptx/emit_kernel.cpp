@@ -300,10 +300,9 @@ void KernelEmitter::rows() {
   start_splits(product(inner_digits_));
   joins_ = !keeps() && !schedule_.joined.empty();
   if (joins_)
+    // The error of an exponential grows with the distance from the maximum, and its share of the sum shrinks faster.
     for (const auto& [max, sum] : schedule_.joined)
-      reduces_.join(max, sum, [this, coarse = schedule_.coarse[sum.index]](Value* x) {
-        return coarse ? machine_.coarse_exp(x) : machine_.math(Op::Exp, {x});
-      });
+      reduces_.join(max, sum, [this](Value* x) { return machine_.coarse_exp(x); });
   for (uint16_t pass = 0; pass < schedule_.analysis.stages; ++pass) {
     if (!joins_ || !schedule_.skipped[pass]) reduction_pass(pass);
     compute_level(schedule_.row_depth(), static_cast<uint16_t>(pass + 1));

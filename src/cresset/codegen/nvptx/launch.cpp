@@ -11,6 +11,7 @@ constexpr int64_t kWarpThreads = 32;
 constexpr int64_t kThreads = 256;       // of a block, where nothing says otherwise
 constexpr int64_t kMostGroup = 1024;    // threads that share a row
 constexpr int64_t kChunksInFlight = 4;  // that a thread of a row loads before it waits
+constexpr int64_t kFewRowsGroup = 256;  // threads that share one of few rows, where fewer would do
 constexpr int64_t kColumnsGroup = 8;    // threads along y of columns
 constexpr int64_t kSharedChunks = 8;    // of a thread, where the row lies in shared memory
 constexpr int64_t kMostSplits = 512;
@@ -48,7 +49,11 @@ Launch rows(const Numbers& n, Variant variant, const Machine& machine, int64_t g
   const int64_t count = n.outer_chunks(variant), chunks = n.inner_chunks(variant);
   if (count == 0) return out;
   if (variant == Variant::Kept) {
-    group = std::max(group, group_for(ceil_div(chunks, kKeptChunks)));
+    // Few rows do not fill the machine: more threads have less to do one after another.
+    const int64_t needed = ceil_div(chunks, kKeptChunks);
+    const bool fills = count * needed > machine.multiprocessors * kThreads;
+    if (group == 0 && !fills) group = std::min(kFewRowsGroup, group_for(chunks));
+    group = std::max(group, group_for(needed));
     splits = 1;
   } else if (variant == Variant::Shared) {
     if (group == 0) group = power_of_two(ceil_div(chunks, kSharedChunks));
