@@ -46,11 +46,17 @@ class Materializer {
  private:
   void own_results(graph::NodeId id) {
     const ops::OpDef* def = native(graph_, id);
-    const bool decided_later = def != nullptr && def->op_class != ops::OpClass::Reduction;
-    if (decided_later) return;
+    if (def != nullptr && !is_stored(id, *def)) return;  // weigh() decides
     // ATen decides the strides of tensors which it allocates.
     for (ValueId v : graph_.node(id).results)
       def == nullptr ? memory_.own(v, {graph_.type(v).strides, graph_.pool().constant(0)}) : memory_.own(v);
+  }
+
+  // A reduction, and an operator which reports indices out of range: it is computed whole and once. Other kernels may
+  // read a part of it, or none.
+  bool is_stored(graph::NodeId id, const ops::OpDef& def) {
+    return def.op_class == ops::OpClass::Reduction ||
+           (def.op_class == ops::OpClass::Extern && memory_.data_indices().has_reports(id));
   }
 
   // A kernel takes an argument of another device by value, so the argument is an element in memory of its own.
@@ -113,8 +119,10 @@ class Materializer {
         for (ValueId result : node.results)
           if (memory_.owns(result)) store_concat_of(std::get<ValueId>(node.args[0]));
         return;
+      case ops::OpClass::Extern:  // reads at indices from tensors, which are in no part of a concatenation for certain
+        Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
+        return weigh_pointwise(node, *def);
       case ops::OpClass::Composite:
-      case ops::OpClass::Extern:
         return;
     }
   }
