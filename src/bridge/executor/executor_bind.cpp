@@ -16,6 +16,7 @@
 #include "bridge/executor/extern_kernel.h"
 #include "bridge/executor/frozen_weights.h"
 #include "bridge/executor/graph_replay.h"
+#include "bridge/executor/index_errors.h"
 #include "codegen/nvptx/nvptx_backend.h"
 
 namespace cresset::bridge {
@@ -88,12 +89,30 @@ BoundContext::BoundContext(const runtime::Program& program, const std::vector<at
   bind_steps();
   plan_fresh();
   find_drops();
+  bind_reports();
   const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
   if (cuda_graphs != driver::CudaGraphs::Never && memory_.device().is_cuda() && gpu != nullptr)
     graphs_ = std::make_unique<GraphReplay>(*this, *gpu, memory_.device(), cuda_graphs);
 }
 
 BoundContext::~BoundContext() = default;
+
+void BoundContext::bind_reports() {
+  if (program_.index_sites.empty()) return;
+  const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
+  CRESSET_CHECK(gpu != nullptr, "kernels report indices without a device");
+  std::vector<ReportedSite> sites;
+  for (const runtime::IndexSite& site : program_.index_sites)
+    sites.push_back({site.fault, site.dim, size(site.extent), program_.locations[site.location]});
+  reports_ = std::make_unique<ReportWords>(gpu, std::move(sites));
+  for (uint32_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].home == Home::Reports) set_root(i, static_cast<char*>(reports_->address()));
+}
+
+void BoundContext::wait_for_reports() const {
+  runtime::GpuDevice& gpu = *codegen::nvptx::NvptxBackend::get().device();
+  if (reports_ != nullptr && !gpu.is_recording(launching_.stream)) gpu.synchronize(launching_.stream);
+}
 
 FrozenWeights* BoundContext::frozen(TensorId id) const {
   const runtime::TensorSlot& root = program_.tensors[slots_[id.index].root];
@@ -133,7 +152,7 @@ void BoundContext::bind_slot(uint32_t index) {
     arena_roots_.push_back(index);
   }
   if (slot.continues.valid()) roots_[slot.continues.index].heir = index;
-  if (slot.home != Home::View && slot.home != Home::Constant) owners_.push_back(index);
+  if (slot.home != Home::View && slot.home != Home::Constant && slot.home != Home::Reports) owners_.push_back(index);
 }
 
 void BoundContext::place_arena() {
