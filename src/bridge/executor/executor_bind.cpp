@@ -1,5 +1,6 @@
 // Binding: the part of a call which depends only on sizes.
 #include <ATen/core/Tensor.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/TensorImpl.h>
 #include <fmt/format.h>
@@ -110,8 +111,10 @@ void BoundContext::bind_reports() {
 }
 
 void BoundContext::wait_for_reports() const {
+  if (reports_ == nullptr) return;
+  const c10::OptionalDeviceGuard on_gpu(gpu_);
   runtime::GpuDevice& gpu = *codegen::nvptx::NvptxBackend::get().device();
-  if (reports_ != nullptr && !gpu.is_recording(launching_.stream)) gpu.synchronize(launching_.stream);
+  if (!gpu.is_recording(launching_.stream)) gpu.synchronize(launching_.stream);
 }
 
 FrozenWeights* BoundContext::frozen(TensorId id) const {

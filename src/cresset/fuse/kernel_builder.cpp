@@ -156,7 +156,7 @@ ops::DataIndex Puller::data_index(ScalarId position, ValueId index, ValueId tabl
   if (range == IndexRange::FromStart || (range == IndexRange::FromEnd && from_the_end))
     return {scalars_.bind_index(inside), std::nullopt};
   const graph::NodeId node = graph().value(node_->results[0]).node;
-  const auto checked = scalars_.checked_index(inside, extent, report(indices.site({node, dim})), 0, told);
+  const auto checked = scalars_.checked_index(inside, extent, report(indices.site({node, dim})), 0, told, mask_);
   return {checked.index, checked.mask};
 }
 

@@ -139,7 +139,8 @@ class ScalarBuilder {
     ExprId index;
     std::optional<ScalarId> mask;
   };
-  CheckedIndex checked_index(ScalarId i64_scalar, ExprId extent, BufferId report, int64_t site, ScalarId told = {});
+  CheckedIndex checked_index(ScalarId i64_scalar, ExprId extent, BufferId report, int64_t site, ScalarId told = {},
+                             ScalarId where = {});
   DType dtype(ScalarId id) const { return kernel_[id].dtype; }
 
  private:

@@ -214,10 +214,11 @@ ScalarId ScalarBuilder::philox(ScalarId seed, ScalarId stream, ScalarId position
 }
 
 ScalarBuilder::CheckedIndex ScalarBuilder::checked_index(ScalarId index, ExprId extent, BufferId report, int64_t site,
-                                                         ScalarId told) {
+                                                         ScalarId told, ScalarId where) {
   CRESSET_CHECK(kernel_[index].dtype == DType::I64, "only an i64 scalar can be an index");
   const ScalarId zero = constant_int(DType::I64, 0);
-  const ScalarId outside = binary(Op::BitOr, binary(Op::Lt, index, zero), binary(Op::Ge, index, size(extent)));
+  ScalarId outside = binary(Op::BitOr, binary(Op::Lt, index, zero), binary(Op::Ge, index, size(extent)));
+  if (where.valid()) outside = binary(Op::BitAnd, outside, where);
   if (is_const(kernel_[outside]) && kernel_[outside].integer == 0) return {bind_index(index), std::nullopt};
   const ScalarId least = constant_int(DType::I64, kNothingReported + 1);  // what a report holds at least
   const ScalarId value = binary(Op::Maximum, told.valid() ? told : index, least);

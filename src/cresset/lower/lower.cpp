@@ -7,6 +7,7 @@
 #include "lower/lifetimes.h"
 #include "lower/memory_plan.h"
 #include "lower/slots.h"
+#include "ops/index_reads.h"
 
 namespace cresset::lower {
 namespace {
@@ -87,8 +88,10 @@ class Lowering {
     for (const fuse::DataIndices::Site& site : plan_.memory->data_indices().sites()) {
       const graph::Node& node = graph_.node(site.node);
       const sym::ExprId extent = ops::OpArgs(graph_, node.args).tensor(0).sizes[site.dim];
+      const std::vector<ops::IndexRead> reads = ops::index_reads(graph_, node);
+      const auto read = std::find_if(reads.begin(), reads.end(), [&](const auto& r) { return r.dim == site.dim; });
       out_.program.index_sites.push_back({.fault = ops::find(node.op)->index_fault,
-                                          .dim = static_cast<uint32_t>(site.dim),
+                                          .dim = static_cast<uint32_t>(read->named),
                                           .extent = sizes_.ref(extent),
                                           .location = node.location});
     }

@@ -77,11 +77,11 @@ std::vector<IndexRead> reads_of(const Graph& graph, const OpDef& def, const OpAr
       out.push_back({args.value(1), 0, false});
       break;
     case Raises::AlongDim:
-      out.push_back({args.value(2), wrapped_dim(graph, args), false});
+      out.push_back({args.value(2), wrapped_dim(graph, args), false, wrapped_dim(graph, args)});
       break;
     case Raises::List:
       for (size_t d = 0; d < args.values(1).size(); ++d)
-        if (const OptionalValue& index = args.values(1)[d]) out.push_back({*index, d, true});
+        if (const OptionalValue& index = args.values(1)[d]) out.push_back({*index, d, true, out.size()});
       break;
     default:
       CRESSET_CHECK(false, "an operator with an index fault reads at indices");

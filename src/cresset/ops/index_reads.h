@@ -10,6 +10,7 @@ struct IndexRead {
   graph::ValueId index;
   size_t dim;         // of argument 0
   bool from_the_end;  // negative indices count from the end
+  size_t named = 0;   // the dimension in eager mode's error: index.Tensor counts those that have an index
 };
 
 // The indices of a node whose operator reads at indices (OpDef::index_fault).

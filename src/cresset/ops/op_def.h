@@ -49,7 +49,7 @@ struct OpDef {
   Reduction (*reduction)(const graph::Graph&, const OpArgs&, size_t result) = nullptr;
   // Returns new values for the node's results, computed by operators closer to primitives. Fallback: stays Extern.
   Result<std::vector<graph::ValueId>> (*decompose)(graph::Graph&, const OpArgs&) = nullptr;
-  // An element costs more than a few cycles (transcendental, indirect), so recomputing does not pay.
+  // Pointwise only: an element costs more than a few cycles (transcendental, indirect), so recomputing does not pay.
   bool heavy = false;
   // Pointwise only: an element of the result reads several elements of the arguments, so the arguments are stored.
   bool window = false;

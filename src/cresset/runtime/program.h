@@ -86,7 +86,7 @@ using Step = std::variant<Launch, ExternCall, Copy, Release>;
 // A place where kernels report an index out of range.
 struct IndexSite {
   IndexFault fault = IndexFault::None;
-  uint32_t dim = 0;
+  uint32_t dim = 0;  // as eager mode names it
   SizeRef extent{};
   uint32_t location = 0;
 };

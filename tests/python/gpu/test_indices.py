@@ -83,11 +83,11 @@ PROGRAMS = {
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name, dtype):
+    if name == "take_along_dim" and dtype == torch.int32:
+        pytest.skip("eager mode takes int64 alone")
     program, arguments = PROGRAMS[name]
     compiled = cresset.compile(program)
     for values in ([3, 0, 8, 8], [1], [7, 2, 5, 0, 1, 6], [4, 4, 0, 2]):
-        if dtype == torch.int32 and name in ("gather", "cross_entropy"):
-            pass
         given = arguments(integers(*values, dtype=dtype))
         beside = copied(given)
         assert_same(compiled(*given), program(*beside))
@@ -155,7 +155,7 @@ def test_kernels(name):
     for _ in range(2):
         given = arguments(integers(3, 0, 8, 8, 1, 2, 7))
         count = launches(lambda given=given: compiled(*given))
-    assert count == {"a_part": 2, "cross_entropy": 2, "concatenated_table": 2}.get(name, 1)
+    assert count == {"a_part": 2, "cross_entropy": 2, "padded_result": 2, "rotary": 2}.get(name, 1)
 
 
 # Operators that read outside: the program, the exception of eager mode on the CPU.
