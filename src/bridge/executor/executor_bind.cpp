@@ -63,6 +63,16 @@ std::optional<c10::Device> gpu_of(const runtime::Program& program) {
   return gpu;
 }
 
+std::unique_ptr<ReportWords> words_for_reports(const runtime::Program& program, const BoundContext& context) {
+  if (program.index_sites.empty()) return nullptr;
+  const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
+  CRESSET_CHECK(gpu != nullptr, "kernels report indices without a device");
+  std::vector<ReportedSite> sites;
+  for (const runtime::IndexSite& site : program.index_sites)
+    sites.push_back({site.fault, site.dim, context.size(site.extent), program.locations[site.location]});
+  return std::make_unique<ReportWords>(gpu, std::move(sites));
+}
+
 }  // namespace
 
 BoundContext::BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
@@ -90,25 +100,15 @@ BoundContext::BoundContext(const runtime::Program& program, const std::vector<at
   bind_steps();
   plan_fresh();
   find_drops();
-  bind_reports();
+  reports_ = words_for_reports(program, *this);
+  for (uint32_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].home == Home::Reports) set_root(i, static_cast<char*>(reports_->address()));
   const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
   if (cuda_graphs != driver::CudaGraphs::Never && memory_.device().is_cuda() && gpu != nullptr)
     graphs_ = std::make_unique<GraphReplay>(*this, *gpu, memory_.device(), cuda_graphs);
 }
 
 BoundContext::~BoundContext() = default;
-
-void BoundContext::bind_reports() {
-  if (program_.index_sites.empty()) return;
-  const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
-  CRESSET_CHECK(gpu != nullptr, "kernels report indices without a device");
-  std::vector<ReportedSite> sites;
-  for (const runtime::IndexSite& site : program_.index_sites)
-    sites.push_back({site.fault, site.dim, size(site.extent), program_.locations[site.location]});
-  reports_ = std::make_unique<ReportWords>(gpu, std::move(sites));
-  for (uint32_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].home == Home::Reports) set_root(i, static_cast<char*>(reports_->address()));
-}
 
 void BoundContext::wait_for_reports() const {
   if (reports_ == nullptr) return;

@@ -142,7 +142,6 @@ class BoundContext {
   void make_gaps();
   void plan_storages();
   void plan_fresh();
-  void bind_reports();
 
   // Running (executor_run.cpp).
   void set_root(uint32_t root, char* base);
