@@ -9,6 +9,7 @@
 #include "bridge/device/cpu/result_allocator.h"
 #include "bridge/executor/executor_context.h"
 #include "bridge/executor/graph_replay.h"
+#include "bridge/executor/index_errors.h"
 #include "codegen/cpu/cpu_backend.h"
 
 namespace cresset::bridge {
@@ -24,10 +25,18 @@ void* find_symbol(const char* name) {
   return found != nullptr ? found : dlsym(RTLD_DEFAULT, name);
 }
 
+bool runs_on_gpu(const runtime::Program& program) {
+  return std::any_of(program.tensors.begin(), program.tensors.end(),
+                     [](const runtime::TensorSlot& slot) { return slot.device.kind == DeviceKind::Cuda; });
+}
+
 }  // namespace
 
 Executor::Executor(driver::Compiled compiled, std::vector<at::Tensor> constants, FrozenWeights* frozen)
-    : compiled_(std::move(compiled)), constants_(std::move(constants)), frozen_(frozen) {
+    : compiled_(std::move(compiled)),
+      constants_(std::move(constants)),
+      frozen_(frozen),
+      on_gpu_(runs_on_gpu(program())) {
   CRESSET_CHECK(constants_.size() == program().constants.size(), "a program was given the wrong number of constants");
 }
 
@@ -89,12 +98,25 @@ struct Executor::CheckedOut {
   ~CheckedOut() { executor.check_in(std::move(context)); }
 };
 
+// Raises the errors of indices out of range. Only the first call of a program waits for its own.
+template <class Call>
+std::vector<at::Tensor> Executor::watched(BoundContext& context, Call&& call) {
+  if (on_gpu_) raise_reported();
+  std::vector<at::Tensor> results = call();
+  if (program().index_sites.empty()) return results;
+  if (!waited_.exchange(true)) context.wait_for_reports();
+  raise_reported();
+  return results;
+}
+
 std::vector<at::Tensor> Executor::run(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols) {
-  return CheckedOut{*this, check_out(symbols)}.context->run(inputs);
+  const CheckedOut out{*this, check_out(symbols)};
+  return watched(*out.context, [&] { return out.context->run(inputs); });
 }
 
 std::vector<at::Tensor> Executor::run_releasing(std::vector<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols) {
-  return CheckedOut{*this, check_out(symbols)}.context->run_releasing(std::move(inputs));
+  const CheckedOut out{*this, check_out(symbols)};
+  return watched(*out.context, [&] { return out.context->run_releasing(std::move(inputs)); });
 }
 
 ExecutorStats Executor::stats() const {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -45,7 +46,8 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   // `symbols` are values in the order of Program::symbols. Results are plain tensors. An operator's exception passes
-  // through unchanged; the inputs then are unmodified, because writes to them come last.
+  // through unchanged; the inputs then are unmodified, because writes to them come last. On a GPU also raises the error
+  // of an index that an earlier call reported (index_errors.h).
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols);
   // As run(), but releases each input after the last step which reads it.
   std::vector<at::Tensor> run_releasing(std::vector<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols);
@@ -60,6 +62,8 @@ class Executor {
 
  private:
   struct CheckedOut;
+  template <class Call>
+  std::vector<at::Tensor> watched(BoundContext& context, Call&& call);
   std::unique_ptr<BoundContext> check_out(c10::ArrayRef<int64_t> symbols);
   void check_in(std::unique_ptr<BoundContext> context);
   void drop_old_graphs();
@@ -67,6 +71,8 @@ class Executor {
   const driver::Compiled compiled_;
   const std::vector<at::Tensor> constants_;
   FrozenWeights* const frozen_;
+  const bool on_gpu_;
+  std::atomic<bool> waited_ = false;  // for the reports of the first call
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<BoundContext>> idle_;  // most recently used last
   ExecutorStats stats_;

@@ -1,5 +1,6 @@
 // Binding: the part of a call which depends only on sizes.
 #include <ATen/core/Tensor.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/TensorImpl.h>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "bridge/executor/extern_kernel.h"
 #include "bridge/executor/frozen_weights.h"
 #include "bridge/executor/graph_replay.h"
+#include "bridge/executor/index_errors.h"
 #include "codegen/nvptx/nvptx_backend.h"
 
 namespace cresset::bridge {
@@ -61,6 +63,16 @@ std::optional<c10::Device> gpu_of(const runtime::Program& program) {
   return gpu;
 }
 
+std::unique_ptr<ReportWords> words_for_reports(const runtime::Program& program, const BoundContext& context) {
+  if (program.index_sites.empty()) return nullptr;
+  const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
+  CRESSET_CHECK(gpu != nullptr, "kernels report indices without a device");
+  std::vector<ReportedSite> sites;
+  for (const runtime::IndexSite& site : program.index_sites)
+    sites.push_back({site.fault, site.dim, context.size(site.extent), program.locations[site.location]});
+  return std::make_unique<ReportWords>(gpu, std::move(sites));
+}
+
 }  // namespace
 
 BoundContext::BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
@@ -88,12 +100,22 @@ BoundContext::BoundContext(const runtime::Program& program, const std::vector<at
   bind_steps();
   plan_fresh();
   find_drops();
+  reports_ = words_for_reports(program, *this);
+  for (uint32_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].home == Home::Reports) set_root(i, static_cast<char*>(reports_->address()));
   const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
   if (cuda_graphs != driver::CudaGraphs::Never && memory_.device().is_cuda() && gpu != nullptr)
     graphs_ = std::make_unique<GraphReplay>(*this, *gpu, memory_.device(), cuda_graphs);
 }
 
 BoundContext::~BoundContext() = default;
+
+void BoundContext::wait_for_reports() const {
+  if (reports_ == nullptr) return;
+  const c10::OptionalDeviceGuard on_gpu(gpu_);
+  runtime::GpuDevice& gpu = *codegen::nvptx::NvptxBackend::get().device();
+  if (!gpu.is_recording(launching_.stream)) gpu.synchronize(launching_.stream);
+}
 
 FrozenWeights* BoundContext::frozen(TensorId id) const {
   const runtime::TensorSlot& root = program_.tensors[slots_[id.index].root];
@@ -133,7 +155,7 @@ void BoundContext::bind_slot(uint32_t index) {
     arena_roots_.push_back(index);
   }
   if (slot.continues.valid()) roots_[slot.continues.index].heir = index;
-  if (slot.home != Home::View && slot.home != Home::Constant) owners_.push_back(index);
+  if (slot.home != Home::View && slot.home != Home::Constant && slot.home != Home::Reports) owners_.push_back(index);
 }
 
 void BoundContext::place_arena() {

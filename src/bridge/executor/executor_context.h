@@ -22,6 +22,7 @@ namespace cresset::bridge {
 class ExternKernel;
 class FrozenWeights;
 class GraphReplay;
+class ReportWords;
 
 // A tensor slot with its numbers evaluated.
 struct BoundSlot {
@@ -71,6 +72,8 @@ class BoundContext {
   c10::ArrayRef<int64_t> symbols() const { return symbols_; }
   int64_t arena_bytes() const { return plan_.most(); }
   ContextStats& stats() { return stats_; }
+  // Waits for the call's kernels, so that their reports of indices have arrived; not while the stream is recorded.
+  void wait_for_reports() const;
   GraphReplay* graphs() { return graphs_.get(); }  // nullptr: none are wanted
 
   // ---- for extern calls
@@ -211,6 +214,7 @@ class BoundContext {
   char* arena_bases_[3] = {};
   ContextStats stats_;
   std::unique_ptr<GraphReplay> graphs_;
+  std::unique_ptr<ReportWords> reports_;  // nullptr: no kernel reports indices
 };
 
 }  // namespace cresset::bridge

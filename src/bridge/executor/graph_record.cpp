@@ -288,6 +288,7 @@ void GraphReplay::record_launch(uint32_t step, Part& part, runtime::Stream strea
 bool GraphReplay::may_change(uint32_t step) const {
   const auto is_apart = [this](TensorId id) {
     const uint32_t root = context_.slots_[id.index].root;
+    if (context_.slots_[root].home == Home::Reports) return false;
     return context_.slots_[root].home != Home::Arena || allocated_[root] || anchor(root) != root;
   };
   const auto& buffers = std::get<runtime::Launch>(context_.program_.steps[step]).buffers;

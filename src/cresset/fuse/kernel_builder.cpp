@@ -39,12 +39,13 @@ class Puller final : public ops::ElementContext {
 
   ScalarId element(ValueId value, const Index& asked) override;
   ScalarId element_where(ScalarId condition, ValueId value, const Index& index) override;
+  ops::DataIndex data_index(ScalarId position, ValueId index, ValueId table, size_t dim, bool from_the_end) override;
   loop::ScalarBuilder& scalars() override { return scalars_; }
   const Graph& graph() override { return build_.graph; }
   const TensorType& result_type(size_t result) override { return graph().type(node_->results[result]); }
 
   bool run();
-  BuiltKernel take() { return {std::move(kernel_), std::move(buffers_), std::move(reads_)}; }
+  BuiltKernel take() { return {std::move(kernel_), std::move(buffers_), std::move(reads_), std::move(reports_)}; }
 
   // Records the index at which this value is read, instead of computing it.
   void watch(ValueId value) { watched_ = value; }
@@ -60,6 +61,7 @@ class Puller final : public ops::ElementContext {
   ScalarId load(const Place& place, const Index& index);
   ScalarId round(ScalarId scalar, ValueId value);
   loop::BufferId buffer(ValueId base);
+  loop::BufferId report(uint32_t site);
   ScalarId fail(DType dtype) {
     failed_ = true;
     return zero(dtype);
@@ -81,6 +83,7 @@ class Puller final : public ops::ElementContext {
   std::unordered_map<ValueId, std::vector<const Root*>> roots_;  // several: windows of a single value
   std::unordered_map<ElementKey, ScalarId, ElementKeyHash> memo_;
   std::vector<ValueId> buffers_, reads_;
+  std::vector<BuiltKernel::Report> reports_;
   const graph::Node* node_ = nullptr;  // being lowered
   ScalarId mask_;                      // of loads; invalid: none
   size_t reductions_ = 0;
@@ -137,6 +140,24 @@ ScalarId Puller::element_where(ScalarId condition, ValueId value, const Index& i
   const ScalarId result = element(value, index);
   mask_ = outer;
   return result;
+}
+
+ops::DataIndex Puller::data_index(ScalarId position, ValueId index, ValueId table, size_t dim, bool from_the_end) {
+  const ExprId extent = graph().type(table).sizes[dim];
+  const ScalarId zero = scalars_.constant_int(DType::I64, 0);
+  if (failed_) return {pool().constant(0), std::nullopt};
+  DataIndices& indices = build_.memory.data_indices();
+  const IndexRange range = indices.range(index, extent);
+  const ScalarId told = scalars_.cast(position, DType::I64);
+  ScalarId inside = told;
+  if (from_the_end && range != IndexRange::FromStart)
+    inside = scalars_.select(scalars_.binary(loop::Op::Lt, told, zero),
+                             scalars_.binary(loop::Op::Add, told, scalars_.size(extent)), told);
+  if (range == IndexRange::FromStart || (range == IndexRange::FromEnd && from_the_end))
+    return {scalars_.bind_index(inside), std::nullopt};
+  const graph::NodeId node = graph().value(node_->results[0]).node;
+  const auto checked = scalars_.checked_index(inside, extent, report(indices.site({node, dim})), 0, told, mask_);
+  return {checked.index, checked.mask};
 }
 
 ScalarId Puller::compute(ValueId value, const Index& index) {
@@ -225,6 +246,16 @@ loop::BufferId Puller::buffer(ValueId base) {
   kernel_->buffers.push_back({.dtype = v.type.dtype, .name = name, .by_value = elsewhere});
   buffers_.push_back(base);
   return {static_cast<uint32_t>(buffers_.size() - 1)};
+}
+
+loop::BufferId Puller::report(uint32_t site) {
+  for (const BuiltKernel::Report& known : reports_)
+    if (known.site == site) return {known.buffer};
+  const auto id = static_cast<uint32_t>(buffers_.size());
+  kernel_->buffers.push_back({.dtype = DType::I64, .written = true, .name = "report"});
+  buffers_.push_back({});
+  reports_.push_back({id, site});
+  return {id};
 }
 
 ScalarId Puller::load(const Place& place, const Index& index) {

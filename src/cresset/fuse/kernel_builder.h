@@ -15,8 +15,12 @@ namespace cresset::fuse {
 
 struct BuiltKernel {
   std::unique_ptr<loop::Kernel> kernel;
-  std::vector<ValueId> buffers;  // the base value of each kernel buffer
+  std::vector<ValueId> buffers;  // the base value of each kernel buffer; invalid: a report of indices
   std::vector<ValueId> reads;    // loaded bases, in order of first use
+  struct Report {
+    uint32_t buffer, site;  // of DataIndices
+  };
+  std::vector<Report> reports;
 };
 
 struct BuildLimits {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fuse/cost_model.h"
+#include "fuse/read_whole.h"
 #include "fuse/strided_view.h"
 #include "fuse/uses.h"
 
@@ -37,6 +38,7 @@ class Materializer {
     for (graph::NodeId id : graph_.order) own_from_elsewhere(id);
     for (const graph::Mutation& mutation : graph_.mutations) demand(mutation.value);
     for (ValueId v : graph_.outputs) demand_output(v);
+    own_what_reports();
     uses_ = count_uses(graph_, [&](ValueId v) { return memory_.owns(v); });
     costs_.resize(graph_.value_count());
     for (graph::NodeId id : graph_.order) weigh(id);
@@ -51,6 +53,22 @@ class Materializer {
     // ATen decides the strides of tensors which it allocates.
     for (ValueId v : graph_.node(id).results)
       def == nullptr ? memory_.own(v, {graph_.type(v).strides, graph_.pool().constant(0)}) : memory_.own(v);
+  }
+
+  // Eager mode raises for all indices out of range. A value with reports of indices is stored, and so computed whole,
+  // unless its readers need all of it in any case.
+  void own_what_reports() {
+    std::vector<graph::NodeId> reporting;
+    for (graph::NodeId id : graph_.order) {
+      const ops::OpDef* def = native(graph_, id);
+      if (def != nullptr && def->op_class == ops::OpClass::Extern && memory_.data_indices().has_reports(id))
+        reporting.push_back(id);
+    }
+    if (reporting.empty()) return;
+    const std::vector<bool> whole = read_whole(graph_, memory_);
+    for (const graph::NodeId id : reporting)
+      for (const ValueId v : graph_.node(id).results)
+        if (!whole[v.index]) memory_.own(v);
   }
 
   // A kernel takes an argument of another device by value, so the argument is an element in memory of its own.
@@ -113,8 +131,10 @@ class Materializer {
         for (ValueId result : node.results)
           if (memory_.owns(result)) store_concat_of(std::get<ValueId>(node.args[0]));
         return;
+      case ops::OpClass::Extern:  // reads at indices from tensors, which are in no part of a concatenation for certain
+        Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
+        return weigh_pointwise(node, *def);
       case ops::OpClass::Composite:
-      case ops::OpClass::Extern:
         return;
     }
   }

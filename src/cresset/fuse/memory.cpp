@@ -3,6 +3,7 @@
 #include "base/device_traits.h"
 #include "fuse/strided_view.h"
 #include "ops/complex.h"
+#include "ops/index_reads.h"
 #include "ops/op_def.h"
 
 namespace cresset::fuse {
@@ -39,8 +40,9 @@ const ops::OpDef* native(const Graph& graph, graph::NodeId node) {
       return def->element != nullptr && def->reduction != nullptr ? def : nullptr;
     case ops::OpClass::Concat:
       return def;
-    case ops::OpClass::Composite:
     case ops::OpClass::Extern:
+      return ops::reads_in_kernels(graph, graph.node(node)) ? def : nullptr;
+    case ops::OpClass::Composite:
       return nullptr;
   }
   return nullptr;
@@ -53,7 +55,7 @@ bool is_view(const Graph& graph, ValueId value) {
   return def != nullptr && def->op_class == ops::OpClass::View;
 }
 
-Memory::Memory(const Graph& graph) : graph_(graph), index_vars_(graph.env()) {
+Memory::Memory(const Graph& graph) : graph_(graph), index_vars_(graph.env()), data_indices_(graph) {
   const auto add = [&](ValueId v) { owned_[v] = {v, {graph.type(v).strides, graph.pool().constant(0)}}; };
   for (ValueId v : graph.inputs) add(v);
   for (ValueId v : graph.constants) add(v);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "fuse/data_indices.h"
 #include "fuse/domain.h"
 #include "fuse/layout.h"
 #include "ops/op_def.h"
@@ -31,15 +32,18 @@ class Memory {
 
   // The index variables for the loops of all kernels.
   IndexVars& index_vars() { return index_vars_; }
+  DataIndices& data_indices() { return data_indices_; }
 
  private:
   const Graph& graph_;
   IndexVars index_vars_;
+  DataIndices data_indices_;
   std::unordered_map<ValueId, Place> owned_;
   std::unordered_map<ValueId, std::optional<Place>> views_;
 };
 
-// Returns the OpDef of a node when cresset compiles its operator (any class but Extern and Composite), else nullptr.
+// Returns the OpDef of a node when cresset compiles its operator, else nullptr. Of the class Extern these are operators
+// that read at indices, on devices whose kernels report indices out of range.
 const ops::OpDef* native(const Graph& graph, graph::NodeId node);
 bool is_view(const Graph& graph, ValueId value);
 

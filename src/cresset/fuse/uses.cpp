@@ -26,6 +26,7 @@ class Counter {
       case ops::OpClass::View:
         return visit_view(node);
       case ops::OpClass::Pointwise:
+      case ops::OpClass::Extern:  // reads at indices
         for_each_argument(node, [&](ValueId v) { add(v, 1, numel_hint(graph_, node.results[0])); });
         return;
       case ops::OpClass::Reduction:
@@ -33,7 +34,6 @@ class Counter {
         for_each_argument(node, [&](ValueId v) { add(v, 1, numel_hint(graph_, v)); });
         return;
       case ops::OpClass::Composite:
-      case ops::OpClass::Extern:
         return;
     }
   }

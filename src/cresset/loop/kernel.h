@@ -133,13 +133,14 @@ class ScalarBuilder {
   ScalarId scan(Combine combine, ScalarId a);
   ExprId bind_index(ScalarId i64_scalar);  // a fresh variable with the scalar's value, for indirect addresses
   ScalarId philox(ScalarId seed, ScalarId stream, ScalarId position);
-  // An index into `extent` elements, which no access leaves: an index outside is stored to report[site], and its access
-  // goes to element 0. Loads need the mask where `extent` may be 0.
+  // An index into `extent` elements, which no access leaves: for an index outside, `told` (or the index itself) is
+  // stored to report[site], and its access goes to element 0. Loads need the mask where `extent` may be 0.
   struct CheckedIndex {
     ExprId index;
     std::optional<ScalarId> mask;
   };
-  CheckedIndex checked_index(ScalarId i64_scalar, ExprId extent, BufferId report, int64_t site);
+  CheckedIndex checked_index(ScalarId i64_scalar, ExprId extent, BufferId report, int64_t site, ScalarId told = {},
+                             ScalarId where = {});
   DType dtype(ScalarId id) const { return kernel_[id].dtype; }
 
  private:

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -212,11 +213,21 @@ ScalarId ScalarBuilder::philox(ScalarId seed, ScalarId stream, ScalarId position
   return kernel_.add({.op = Op::Philox, .dtype = DType::I64, .a = seed, .b = stream, .c = position});
 }
 
-ScalarBuilder::CheckedIndex ScalarBuilder::checked_index(ScalarId index, ExprId extent, BufferId report, int64_t site) {
+ScalarBuilder::CheckedIndex ScalarBuilder::checked_index(ScalarId index, ExprId extent, BufferId report, int64_t site,
+                                                         ScalarId told, ScalarId where) {
   CRESSET_CHECK(kernel_[index].dtype == DType::I64, "only an i64 scalar can be an index");
   const ScalarId zero = constant_int(DType::I64, 0);
-  const ScalarId outside = binary(Op::BitOr, binary(Op::Lt, index, zero), binary(Op::Ge, index, size(extent)));
-  kernel_.stores.push_back({report, kernel_.env().pool().constant(site), index, outside});
+  ScalarId outside = binary(Op::BitOr, binary(Op::Lt, index, zero), binary(Op::Ge, index, size(extent)));
+  if (where.valid()) outside = binary(Op::BitAnd, outside, where);
+  if (is_const(kernel_[outside]) && kernel_[outside].integer == 0) return {bind_index(index), std::nullopt};
+  const ScalarId least = constant_int(DType::I64, kNothingReported + 1);  // what a report holds at least
+  const ScalarId value = binary(Op::Maximum, told.valid() ? told : index, least);
+  const Store store{report, kernel_.env().pool().constant(site), value, outside};
+  const auto is_same = [&](const Store& s) {
+    return s.buffer == store.buffer && s.address == store.address && s.value == store.value &&
+           s.condition == store.condition;
+  };
+  if (std::none_of(kernel_.stores.begin(), kernel_.stores.end(), is_same)) kernel_.stores.push_back(store);
   CheckedIndex out{bind_index(select(outside, zero, index)), std::nullopt};
   if (kernel_.env().range(extent).lo < 1) out.mask = unary(Op::BitNot, outside);
   return out;

@@ -9,6 +9,7 @@
 #include "lower/lifetimes.h"
 #include "lower/memory_plan.h"
 #include "lower/slots.h"
+#include "ops/index_reads.h"
 
 namespace cresset::lower {
 namespace {
@@ -33,6 +34,7 @@ class Lowering {
     find_homes();
     for (fuse::Unit& unit : plan_.units) unit.node.valid() ? add_call(unit) : add_launch(unit);
     compute_numbers_first();
+    add_index_sites();
     finish();
     plan_memory(aliases_, sizes_, out_);
     sizes_.finish(out_.program);
@@ -76,8 +78,11 @@ class Lowering {
 
   void add_launch(fuse::Unit& unit) {
     Launch launch{.kernel = static_cast<uint32_t>(out_.kernels.size()), .device = {}, .buffers = {}, .symbols = {}};
-    for (ValueId v : unit.built.buffers) launch.buffers.push_back(slots_.base(v));
-    launch.device = fuse::device_of(graph_, unit.group).kind;
+    const Device device = fuse::device_of(graph_, unit.group);
+    launch.device = device.kind;
+    for (ValueId v : unit.built.buffers) launch.buffers.push_back(v.valid() ? slots_.base(v) : TensorId{});
+    for (const fuse::BuiltKernel::Report& report : unit.built.reports)
+      launch.buffers[report.buffer] = slots_.report(report.site, device);
     out_.kernels.push_back(std::move(unit.built.kernel));
     out_.program.steps.emplace_back(std::move(launch));
   }
@@ -105,6 +110,19 @@ class Lowering {
     }
     steps = std::move(first);
     std::move(rest.begin(), rest.end(), std::back_inserter(steps));
+  }
+
+  void add_index_sites() {
+    for (const fuse::DataIndices::Site& site : plan_.memory->data_indices().sites()) {
+      const graph::Node& node = graph_.node(site.node);
+      const sym::ExprId extent = ops::OpArgs(graph_, node.args).tensor(0).sizes[site.dim];
+      const std::vector<ops::IndexRead> reads = ops::index_reads(graph_, node);
+      const auto read = std::find_if(reads.begin(), reads.end(), [&](const auto& r) { return r.dim == site.dim; });
+      out_.program.index_sites.push_back({.fault = ops::find(node.op)->index_fault,
+                                          .dim = static_cast<uint32_t>(read->named),
+                                          .extent = sizes_.ref(extent),
+                                          .location = node.location});
+    }
   }
 
   void add_call(const fuse::Unit& unit) {

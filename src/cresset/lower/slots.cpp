@@ -91,6 +91,23 @@ TensorId Slots::value(ValueId value) {
   return slots_[value] = add(std::move(slot));
 }
 
+TensorId Slots::report(uint32_t site, const Device& device) {
+  if (const auto known = reports_.find(site); known != reports_.end()) return known->second;
+  TensorSlot all;
+  all.home = Home::Reports;
+  all.dtype = DType::I64;
+  all.device = device;
+  all.offset = sizes_.ref(int64_t{0});
+  all.bytes = sizes_.ref(int64_t{0});
+  all.name = "reports";
+  if (!all_reports_.valid()) all_reports_ = add(all);
+  TensorSlot one = std::move(all);
+  one.home = Home::View;
+  one.base = all_reports_;
+  one.offset = sizes_.ref(int64_t{site});
+  return reports_[site] = add(std::move(one));
+}
+
 TensorId Slots::fresh(ValueId like, Home home) {
   TensorSlot slot = describe(like, {graph_.type(like).strides, graph_.pool().constant(0)});
   slot.home = home == Home::Arena ? home_of_intermediate(slot.device) : home;

@@ -23,6 +23,8 @@ class Slots {
   TensorId value(ValueId value);                     // the memory or a view of it
   TensorId fresh(ValueId like, runtime::Home home);  // new memory for the value's type with the strides of eager mode
 
+  TensorId report(uint32_t site, const Device& device);  // the place of a report of indices
+
   // Memory which outlives the call and must not lie in the arena.
   void escape(ValueId owner) { escaping_.insert(owner); }
   void extern_home(ValueId owner) { extern_homed_.insert(owner); }
@@ -41,6 +43,8 @@ class Slots {
   runtime::Program& program_;
   const Device arena_;
   std::unordered_map<ValueId, TensorId> slots_;
+  std::unordered_map<uint32_t, TensorId> reports_;  // by site
+  TensorId all_reports_;
   std::unordered_set<ValueId> escaping_, extern_homed_;
 };
 

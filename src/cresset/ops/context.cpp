@@ -153,6 +153,11 @@ ScalarId ElementContext::element_where(ScalarId, ValueId value, const std::vecto
   return element(value, inside);
 }
 
+DataIndex ElementContext::data_index(ScalarId, ValueId, ValueId, size_t, bool) {
+  CRESSET_CHECK(false, "an index from a tensor where nothing can report it");
+  return {};
+}
+
 bool ElementContext::is_read_at_zero(ExprId size, ExprId index) {
   if (pool().is_const(size)) return pool().is_const(size, 1);
   if (std::find(wide_.begin(), wide_.end(), size) != wide_.end()) return false;

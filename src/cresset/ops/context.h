@@ -119,6 +119,12 @@ class ShapeContext {
   Demands demands_;
 };
 
+// An index from a tensor's element, which no access leaves.
+struct DataIndex {
+  sym::ExprId index;
+  std::optional<loop::ScalarId> inside;  // false: no element may be read
+};
+
 // For element and view rules. Implemented by the lowering.
 class ElementContext {
  public:
@@ -131,6 +137,11 @@ class ElementContext {
   // value.
   virtual loop::ScalarId element_where(loop::ScalarId condition, graph::ValueId value,
                                        const std::vector<sym::ExprId>& index);
+  // Returns the index along dimension `dim` of `table` that has the value of `position`, an element of `index`. Where
+  // the elements are not known to lie inside, the kernel reports an index out of range. The default implementation
+  // fails: only a kernel of a device with reports has a place for them.
+  virtual DataIndex data_index(loop::ScalarId position, graph::ValueId index, graph::ValueId table, size_t dim,
+                               bool from_the_end);
   virtual loop::ScalarBuilder& scalars() = 0;
   virtual const graph::Graph& graph() = 0;
   // The type of result `result` of the node being lowered.

@@ -1,6 +1,8 @@
-// Reading at indices in tensors: embedding, index_select, gather, index, take. These operators are called through ATen,
-// which checks the indices. A kernel cannot yet report an index out of range.
+// Reading at indices in tensors: embedding, index_select, gather, index, take. On a GPU kernels read and report an
+// index out of range (index_reads.h). Elsewhere ATen runs these operators, and checks the indices.
+#include "base/device_traits.h"
 #include "ops/families.h"
+#include "ops/index_reads.h"
 #include "ops/rule_helpers.h"
 #include "ops/view_groups.h"
 
@@ -33,14 +35,21 @@ Result<Types> index_select_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, std::move(sizes)));
 }
 
+// A kernel reads the other dimensions at the index of the result. Eager mode raises for a larger index.
+void fit_beside(ShapeContext& shapes, const TensorType& self, const TensorType& index, size_t dim) {
+  for (size_t d = 0; d < std::min(self.rank(), index.rank()); ++d)
+    if (d != dim) static_cast<void>(shapes.decide(shapes.pool().le(index.sizes[d], self.sizes[d])));
+}
+
 Result<Types> gather_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &self = args.tensor(0), &index = args.tensor(2);
-  CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
   const bool empty =
       shapes.proved(shapes.pool().eq(graph::numel(shapes.pool(), index.sizes), shapes.pool().constant(0)));
   if (!is_index(index) && !empty) return shapes.invalid("the index must be integers");
   if (std::max<size_t>(self.rank(), 1) != std::max<size_t>(index.rank(), 1))
     return shapes.invalid("the index has another number of dimensions");
+  if (traits_of(self.device.kind).reports_indices && !empty) fit_beside(shapes, self, index, static_cast<size_t>(dim));
   return one(contiguous_like(shapes, self, index.sizes));
 }
 
@@ -159,14 +168,20 @@ constexpr OpDef kIndexOps[] = {
                "bool sparse=False) -> Tensor",
      .op_class = kExtern,
      .shape = embedding_shape,
+     .element = embedding_element,
+     .index_fault = IndexFault::InSelf,
      .traits = {.raises = Raises::Rows}},
     {.schema = "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
      .op_class = kExtern,
      .shape = index_select_shape,
+     .element = index_select_element,
+     .index_fault = IndexFault::InSelf,
      .traits = {.raises = Raises::AlongDim}},
     {.schema = "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
      .op_class = kExtern,
      .shape = gather_shape,
+     .element = gather_element,
+     .index_fault = IndexFault::AtRuntime,
      .traits = {.raises = Raises::AlongDim}},
     {.schema = "aten::take(Tensor self, Tensor index) -> Tensor",
      .op_class = kExtern,
@@ -175,6 +190,8 @@ constexpr OpDef kIndexOps[] = {
     {.schema = "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
      .op_class = kExtern,
      .shape = index_shape,
+     .element = index_element,
+     .index_fault = IndexFault::OfDimension,
      .traits = {.raises = Raises::List, .mixes_devices = true}},
     {.schema = "aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
      .op_class = kExtern,

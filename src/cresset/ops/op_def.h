@@ -7,13 +7,15 @@
 //   Reduction   reduction(): the folded dimensions and the fold; element(): the operand before folding
 //   Concat      prim::cat and similar operators: each argument is written to a window of the result
 //   Composite   decompose(): rewritten to other operators before lowering
-//   Extern      called through ATen by the bridge; with decompose(): only if decompose() returns a fallback
+//   Extern      called through ATen by the bridge; with decompose(): only if decompose() returns a fallback; with
+//               index_fault: only where kernels cannot report an index out of range (index_reads.h)
 #pragma once
 
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/index_fault.h"
 #include "graph/graph.h"
 #include "loop/kernel.h"
 #include "ops/context.h"
@@ -60,6 +62,9 @@ struct OpDef {
   // Extern only: the single result starts as a copy of argument 0. It may be computed in the memory of argument 0 where
   // no other argument overlaps it.
   bool starts_as_first = false;
+  // Extern only: the operator reads argument 0 at indices from tensors. Devices that report indices out of range
+  // compute it by element(); eager mode raises this error.
+  IndexFault index_fault = IndexFault::None;
   // Returns the operator with the same arguments which computes only the first result, for calls with other results
   // unused. Empty: no such operator for these arguments.
   std::string_view (*alone)(const OpArgs&) = nullptr;

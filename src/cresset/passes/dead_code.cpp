@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/index_reads.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -34,7 +35,8 @@ bool dead_code(Graph& graph) {
     const bool used = std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return live[v.index]; });
     if (!used && !has_effects(node)) {
       if (!node.caught) continue;
-      node.through_aten = true;  // no generated kernel raises the operator's error for unused results
+      // No generated kernel raises the operator's error for unused results, except that of an index.
+      node.through_aten = !ops::reads_in_kernels(graph, node);
     }
     Graph::for_each_value(node.args, [&](const ValueId& v) { live[v.index] = true; });
     replaced |= leave_first_alone(graph, *it, live);

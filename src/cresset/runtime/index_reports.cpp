@@ -23,9 +23,11 @@ IndexReports::~IndexReports() {
 std::optional<IndexReports::Report> IndexReports::take() {
   std::optional<Report> first;
   for (size_t site = 0; site < sites_; ++site) {
+    const std::atomic_ref word(words_[site]);
+    if (word.load(std::memory_order_relaxed) == kNothing) continue;
     // The device writes at any time: a report is taken and cleared at once.
-    const int64_t index = std::atomic_ref(words_[site]).exchange(kNothing, std::memory_order_acquire);
-    if (index != kNothing && !first) first = Report{site, index};
+    const int64_t index = word.exchange(kNothing, std::memory_order_acquire);
+    if (!first) first = Report{site, index};
   }
   return first;
 }

@@ -40,6 +40,8 @@ class Printer {
         return "extern";
       case Home::View:
         return fmt::format("view of {} at {}", name(slot.base), size(slot.offset));
+      case Home::Reports:
+        return "reports";
     }
     return "";
   }

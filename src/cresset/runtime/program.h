@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/index_fault.h"
 #include "graph/graph.h"
 #include "runtime/compiled_kernel.h"
 #include "sym/size_program.h"
@@ -32,6 +33,7 @@ enum class Home : uint8_t {
   Fresh,     // own allocation: a graph output
   Extern,    // allocated by the extern call which produces it
   View,      // inside `base`
+  Reports,   // an i64 for each of Program::index_sites, at the same address in all calls (index_reports.h)
 };
 
 struct TensorSlot {
@@ -81,6 +83,14 @@ struct Release {
 };
 using Step = std::variant<Launch, ExternCall, Copy, Release>;
 
+// A place where kernels report an index out of range.
+struct IndexSite {
+  IndexFault fault = IndexFault::None;
+  uint32_t dim = 0;  // as eager mode names it
+  SizeRef extent{};
+  uint32_t location = 0;
+};
+
 // The source of a symbol's value at a call.
 struct SymbolSource {
   enum class Kind : uint8_t { InputSize, InputStride, IntArgument, ConstantSize, Element, Computed } kind;
@@ -99,6 +109,7 @@ struct Program {
   std::vector<std::shared_ptr<const CompiledKernel>> kernels;
   std::vector<std::string> kernel_text;  // for readers: printed loop kernels
   std::vector<std::string> locations;
+  std::vector<IndexSite> index_sites;
 };
 
 std::string print(const Program& program);

@@ -199,6 +199,14 @@ void walk(A& a, Release& release) {
 }
 
 template <class A>
+void walk(A& a, IndexSite& site) {
+  walk(a, site.fault);
+  walk(a, site.dim);
+  walk(a, site.extent);
+  walk(a, site.location);
+}
+
+template <class A>
 void walk(A& a, Program& program, std::vector<std::string>& symbols, std::vector<KernelRecord>& kernels) {
   walk(a, symbols);
   walk(a, program.sizes);
@@ -209,6 +217,7 @@ void walk(A& a, Program& program, std::vector<std::string>& symbols, std::vector
   walk(a, program.outputs);
   walk(a, kernels);
   walk(a, program.locations);
+  walk(a, program.index_sites);
 }
 
 }  // namespace

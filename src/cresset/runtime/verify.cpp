@@ -13,10 +13,12 @@ class Verifier {
 
   std::string run() {
     for (const TensorSlot& slot : program_.tensors) check_slot(slot);
+    for (const IndexSite& site : program_.index_sites)
+      if (!in_range(site.extent) || site.location >= program_.locations.size()) fail("a site of reports out of range");
     if (!error_.empty()) return error_;
     for (size_t t = 0; t < program_.tensors.size(); ++t) {
       const Home home = program_.tensors[t].home;
-      if (home == Home::Input || home == Home::Constant) state_[t] = State::Ready;
+      if (home == Home::Input || home == Home::Constant || home == Home::Reports) state_[t] = State::Ready;
     }
     for (step_ = 0; step_ < program_.steps.size(); ++step_)
       std::visit([&](const auto& s) { check(s); }, program_.steps[step_]);

@@ -16,6 +16,7 @@
 #include "bridge/capture/capture.h"
 #include "bridge/capture/meta_shape_rule.h"
 #include "bridge/capture/rng_state.h"
+#include "bridge/executor/index_errors.h"
 #include "frontend/cache_entries/automatic_dynamic.h"
 #include "frontend/cache_entries/released_inputs.h"
 #include "frontend/cpython/errors.h"
@@ -396,6 +397,8 @@ PyObject* CompiledFunction::run_segments(Found found, WriteLock& lock, PyObject*
     } catch (const bridge::AssumptionFailed& e) {
       CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
       return by_python();
+    } catch (const bridge::IndexReported&) {  // perhaps an earlier call's
+      throw;
     } catch (const c10::Error& e) {  // the program may catch it, and needs the right line
       if (released || !entry.program->may_run_again(generator.has_value())) throw;
       if (generator) generator->restore();

@@ -11,6 +11,7 @@
 #include "bridge/capture/meta_shape_rule.h"
 #include "bridge/capture/rng_state.h"
 #include "bridge/capture/sym_node.h"
+#include "bridge/executor/index_errors.h"
 #include "frontend/cache_entries/released_inputs.h"
 #include "frontend/cpython/errors.h"
 #include "frontend/cpython/py_objects.h"
@@ -361,6 +362,9 @@ void GraphSegment::compile_and_run() {
     const SavedError error;
     if (generator) generator->restore();
     run_once(std::move(once));
+    throw;
+  } catch (const bridge::IndexReported&) {
+    capture_->note_failure();
     throw;
   } catch (const c10::Error&) {  // an operator's error, which the program may catch: earlier operators must have run
     capture_->note_failure();

@@ -177,6 +177,8 @@ class Executor {
     arrays_.resize(program_.tensors.size());
   }
 
+  const Array& reports() const { return reports_; }  // of indices out of range in the last run
+
   std::vector<Array> run(const std::vector<Array>& inputs) {
     if (!program_.tensors.empty())
       for (size_t part = 0; part < 3; ++part)
@@ -228,6 +230,11 @@ class Executor {
       case runtime::Home::View:
         a.memory = arrays_.at(slot.base.index).memory;
         a.offset = arrays_.at(slot.base.index).offset + number(slot.offset);
+        break;
+      case runtime::Home::Reports:
+        a = make_array(slot.dtype, {std::ssize(program_.index_sites)}, {1});
+        a.for_each([&](int64_t e) { a.at<int64_t>(e) = loop::kNothingReported; });
+        reports_ = a;
         break;
     }
   }
@@ -288,6 +295,7 @@ class Executor {
   runtime::ArenaPlan plan_;
   std::shared_ptr<std::vector<std::byte>> arenas_[3];
   std::vector<Array> arrays_;
+  Array reports_;
 };
 
 inline lower::Lowered lower_checked(const Graph& graph, const driver::Options& options) {
