@@ -378,13 +378,15 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
   run_natively(op, *capture, *stack);
 }
 
-// Specializes the symbols of the condition which are 0 or 1: with numbers for them, the condition's answer is provable.
-void specialize_single_sizes(sym::ShapeEnv& env, sym::ExprId condition) {
+// Specializes the sizes of the tensor, and the symbols of the condition, which are 0 or 1: with numbers for them, the
+// condition's answer is provable.
+void specialize_single_sizes(sym::ShapeEnv& env, const TraceTensor& tensor, sym::ExprId condition) {
+  std::vector<sym::ExprId> sizes = tensor.type().sizes;
   std::vector<sym::VarId> vars;
   env.pool().collect_vars(condition, vars);
-  for (const sym::VarId var : vars)
-    if (const sym::ExprId size = env.pool().var(var); env.hint_or(size, 2) < 2)
-      (void)env.specialize(size, current_reason());
+  for (const sym::VarId var : vars) sizes.push_back(env.pool().var(var));
+  for (const sym::ExprId size : sizes)
+    if (env.hint_or(size, 2) < 2) (void)env.specialize(size, current_reason());
 }
 
 // Under no_grad(), a view of a tensor that wants gradients wants them, too, and a copy does not. There it is guarded
@@ -394,7 +396,8 @@ bool is_copy_where_seen(Capture& capture, const at::Tensor& self, const at::Tens
   bool copies = true;
   for (const auto& [condition, answer] : choice.answers()) {
     const bool is_copy = capture.env().evaluate(condition, [] { return current_reason(); }).value_or(answer) == answer;
-    if (!is_copy) specialize_single_sizes(capture.env(), condition);
+    if (const TraceTensor* trace = TraceTensor::from(self); !is_copy && trace != nullptr)
+      specialize_single_sizes(capture.env(), *trace, condition);
     copies = copies && is_copy;
   }
   return copies;
