@@ -194,7 +194,7 @@ const SimtIntrinsic kSimtIntrinsics[] = {
     {"llvm.nvvm.read.ptx.sreg.ntid.y", "simt_ntid_y", address_of(&ntid_y), true},
     {"llvm.nvvm.read.ptx.sreg.ctaid.x", "simt_ctaid_x", address_of(&ctaid_x), true},
     {"llvm.nvvm.read.ptx.sreg.ctaid.y", "simt_ctaid_y", address_of(&ctaid_y), true},
-    {"llvm.nvvm.ex2.approx.ftz.f", "simt_exp2", address_of(&exp2_approx), true},
+    {"llvm.nvvm.ex2.approx.f", "simt_exp2", address_of(&exp2_approx), true},
     {"llvm.nvvm.barrier0", "simt_barrier", address_of(&barrier), false},
     {"llvm.nvvm.bar.warp.sync", "simt_warp", address_of(&warp_barrier), false},
     {"llvm.nvvm.shfl.sync.bfly.i32", "simt_shuffle", address_of(&shuffle), false},

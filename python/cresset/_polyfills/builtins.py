@@ -451,15 +451,3 @@ CONSUMERS = [
 ]
 ITERATORS = [(builtins.map, Map), (builtins.filter, Filter), (builtins.enumerate, Enumerate), (builtins.zip, Zip)]
 _C._use_polyfills(CONSUMERS, ITERATORS, list_of, first_of, assign, data_of, attribute_of, set_item)
-
-
-def foreach_by_numbers(name, tensors, *args, **kwargs):
-    """torch._foreach_mul_(tensors, numbers) and its kin, tensor by tensor."""
-    method, results = name.removeprefix("_foreach_"), []
-    for i, tensor in enumerate(tensors):
-        mine = [a[i] if isinstance(a, (list, tuple)) else a for a in args]
-        if method.rstrip("_") in ("addcdiv", "addcmul") and len(mine) == 3:
-            results.append(getattr(tensor, method)(*mine[:2], value=mine[2]))
-        else:
-            results.append(getattr(tensor, method)(*mine, **kwargs))
-    return None if name.endswith("_") else tuple(results)

@@ -40,6 +40,7 @@
 #include "bridge/capture/sym_node.h"
 #include "bridge/capture/trace_tensor.h"
 #include "bridge/decompositions/broadcasting.h"
+#include "bridge/decompositions/fused_optimizers.h"
 #include "bridge/decompositions/gpu_attention.h"
 #include "bridge/decompositions/losses.h"
 #include "bridge/decompositions/mask_kinds.h"
@@ -634,6 +635,7 @@ void install_symbolic_composites() {
       made->back()->impl("isclose", TORCH_FN(isclose));
       made->back()->impl("cross_entropy_loss", TORCH_FN(cross_entropy));
       add_signals(*made->back());
+      add_fused_optimizers(*made->back());
     }
     made->back()->impl("_has_same_storage_numel", TORCH_FN(has_same_storage_numel));
     made->back()->impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeros_like_primal));

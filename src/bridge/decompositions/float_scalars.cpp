@@ -54,8 +54,7 @@ class Rewrite {
   // Whether tensors can replace the numbers among the arguments: symbolic floats beside a floating-point tensor.
   bool applies(size_t self_position) const {
     const c10::IValue& given = argument(self_position);
-    if (!given.isTensor() || !given.toTensor().defined() || !at::isFloatingType(given.toTensor().scalar_type()) ||
-        !given.toTensor().is_cpu())
+    if (!given.isTensor() || !given.toTensor().defined() || !at::isFloatingType(given.toTensor().scalar_type()))
       return false;
     for (size_t i = 0; i < count_; ++i)
       if (argument(i).isSymFloat())

@@ -22,8 +22,6 @@ using Optional = std::optional<at::Tensor>;
 using Scale = std::optional<double>;
 using ops::AttentionKernel;
 
-bool is_given(const Optional& tensor) { return tensor && tensor->defined(); }
-
 // ---- operators
 
 at::Tensor fused_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

@@ -1,9 +1,13 @@
 #include "bridge/decompositions/losses.h"
 
 #include <ATen/Functions.h>
+#include <ATen/OpMathType.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss_ops.h>
+#include <torch/csrc/autograd/custom_function.h>
 
+#include "bridge/decompositions/optional_tensor.h"
 #include "bridge/symbolic/size_oblivious.h"
 
 namespace cresset::bridge {
@@ -47,10 +51,76 @@ at::Tensor smooth_loss(const Scores& scores, const at::Tensor& target, const at:
   return (1 - smoothing) * exact + spread * at::Scalar(c10::SymFloat(smoothing) / c10::SymFloat(scores.classes));
 }
 
+// log(sum(exp(x - max))) - (x[target] - max), without log-probabilities in memory: a kernel reads x once for the
+// maximum and the sum together. The gradient, exp(x - max) / sum less 1 at the target, is computed from x again.
+struct ClassLosses : torch::autograd::Function<ClassLosses> {
+  using Context = torch::autograd::AutogradContext;
+  using Tensors = torch::autograd::variable_list;
+
+  static at::Tensor widened(const at::Tensor& self) { return self.to(at::toOpMathType(self.scalar_type())); }
+  static at::Tensor exponentials(const at::Tensor& self, const at::Tensor& most) {
+    return widened(self).sub(most).exp();
+  }
+
+  static at::Tensor forward(Context* context, const at::Tensor& self, const at::Tensor& target, int64_t dim) {
+    const at::Tensor most = widened(self).amax({dim}, /*keepdim=*/true);
+    const at::Tensor sum = exponentials(self, most).sum(dim, /*keepdim=*/true);
+    const at::Tensor own = self.gather(dim, target.unsqueeze(dim));
+    context->saved_data["dim"] = dim;
+    context->save_for_backward({self, target, most, sum});
+    return sum.log().sub(widened(own).sub(most)).squeeze(dim);
+  }
+
+  static Tensors backward(Context* context, Tensors gradients) {
+    const Tensors saved = context->get_saved_variables();
+    const at::Tensor &self = saved[0], &target = saved[1];
+    const int64_t dim = context->saved_data["dim"].toInt();
+    const at::Tensor shares = exponentials(self, saved[2]);
+    // To be differentiated again, the sum must depend on x.
+    const at::Tensor sum = at::GradMode::is_enabled() ? shares.sum(dim, /*keepdim=*/true) : saved[3];
+    const at::Tensor gradient = gradients[0].unsqueeze(dim);
+    std::vector<c10::SymInt> shape(static_cast<size_t>(self.dim()), 1);
+    shape[static_cast<size_t>(dim)] = self.sym_size(dim);
+    const at::Tensor numbers = at::arange(at::Scalar(self.sym_size(dim)), target.options()).view_symint(shape);
+    const at::Tensor at_target = at::where(numbers.eq(target.unsqueeze(dim)), gradient, 0);
+    return {shares.mul(gradient.div(sum)).sub(at_target).to(self.scalar_type()), {}, {}};
+  }
+};
+
+at::Tensor fused_cross_entropy(const at::Tensor& self, const at::Tensor& target, int64_t reduction,
+                               const c10::SymInt& ignored) {
+  const at::Tensor left_out = target.eq(at::Scalar(ignored));
+  const at::Tensor of_each = ClassLosses::apply(self, target.masked_fill(left_out, 0), self.dim() == 1 ? 0 : 1);
+  const at::Tensor losses = of_each.masked_fill(left_out, 0);
+  at::Tensor out = losses;
+  if (reduction != at::Reduction::None) out = losses.sum();
+  if (reduction == at::Reduction::Mean) out = out.div(left_out.logical_not().sum().to(losses.scalar_type()));
+  return at::autocast::is_autocast_enabled(at::kCUDA) ? out : out.to(self.scalar_type());
+}
+
+// Class numbers on a GPU, without weights or smoothing.
+bool is_fused(const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight,
+              int64_t reduction, double smoothing) {
+  const bool known =
+      reduction == at::Reduction::None || reduction == at::Reduction::Mean || reduction == at::Reduction::Sum;
+  if (!known || is_given(weight) || smoothing != 0 || !self.is_cuda() || !target.is_cuda()) return false;
+  if (!self.is_floating_point() || target.scalar_type() != at::kLong || self.dim() == 0) return false;
+  if (target.dim() != std::max<int64_t>(self.dim() - 1, 0)) return false;
+  const int64_t dim = self.dim() == 1 ? 0 : 1;
+  if (!self.sym_size(dim).sym_ge(1).guard_bool(__FILE__, __LINE__)) return false;
+  for (int64_t d = 0, at = 0; d < self.dim(); ++d) {
+    if (d == dim) continue;
+    if (!self.sym_size(d).sym_eq(target.sym_size(at++)).guard_bool(__FILE__, __LINE__)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 at::Tensor cross_entropy(const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight,
                          int64_t reduction, c10::SymInt ignored, double smoothing) {
+  if (is_fused(self, target, weight, reduction, smoothing))
+    return fused_cross_entropy(self, target, reduction, ignored);
   const bool reduced = reduction == at::Reduction::Mean || reduction == at::Reduction::Sum;
   const int64_t dim = self.dim() == 1 ? 0 : 1;
   const auto has_weights = [&] {

@@ -48,6 +48,11 @@ const runtime::ExternCall* GraphReplay::extern_call(uint32_t step) const {
   return std::get_if<runtime::ExternCall>(&context_.program_.steps[step]);
 }
 
+std::string_view GraphReplay::name_of(uint32_t step) const {
+  const runtime::ExternCall* const call = extern_call(step);
+  return call == nullptr ? "no operator" : graph::op_name(call->op);
+}
+
 // The root on whose address a root's depends.
 uint32_t GraphReplay::anchor(uint32_t root) const {
   if (context_.slots_[root].home != Home::Arena) return root;
@@ -71,33 +76,35 @@ void GraphReplay::for_each_allocated(uint32_t step, F&& f) const {
   }
 }
 
-bool GraphReplay::may_record_extern(const runtime::ExternCall& call, const ExternKernel& kernel) const {
-  if (!kernel.only_enqueues()) return false;
+std::string_view GraphReplay::obstacle_of_extern(const runtime::ExternCall& call, const ExternKernel& kernel) const {
+  if (!kernel.only_enqueues()) return "the operator may wait for the device";
   bool moved = false;
   const auto look = [&](TensorId id) { moved |= id.valid() && moves(context_.slots_[id.index].root); };
   for_each_argument(call, look);
   if (!kernel.allocates_results())
     for (const TensorId id : call.results) look(id);
-  return !moved;
+  return moved ? "its memory moves between calls" : "";
 }
 
-bool GraphReplay::may_record(uint32_t step) const {
-  if (from_tape_[step]) return false;
+// Why a step is not recorded; empty: it may be.
+std::string_view GraphReplay::obstacle(uint32_t step) const {
+  if (from_tape_[step]) return "an earlier recording failed there";
   const BoundContext::BoundStep& bound = context_.steps_[step];
   switch (bound.kind) {
     case BoundContext::StepKind::Launch:
-      return context_.launches_[bound.index].memory == &context_.memory_;
+      return context_.launches_[bound.index].memory == &context_.memory_ ? "" : "the launch is on another device";
     case BoundContext::StepKind::Copy:
-      return false;  // it counts a write of the caller's tensor, and comes last
+      return "the write into the caller's tensor comes last";
     case BoundContext::StepKind::Release:
-      return true;
+      return "";
     case BoundContext::StepKind::Extern:
       break;
   }
   bool leaves = false;  // memory of the graph must not outlive the call
   for_each_allocated(step,
                      [&](uint32_t root) { leaves |= returned_[root] || context_.slots_[root].home == Home::Fresh; });
-  return !leaves && may_record_extern(*extern_call(step), *context_.externs_[bound.index]);
+  if (leaves) return "the operator allocates memory that outlives the call";
+  return obstacle_of_extern(*extern_call(step), *context_.externs_[bound.index]);
 }
 
 int64_t GraphReplay::input_bytes_dropped(const BoundContext::BoundStep& step) const {
@@ -164,7 +171,9 @@ void GraphReplay::plan(bool releases) {
   int64_t released = 0;
   bool recorded = false;
   for (uint32_t s = 0; s < count; ++s) {
-    const bool may = may_record(s);
+    const std::string_view why_not = obstacle(s);
+    const bool may = why_not.empty();
+    if (!may) CRESSET_LOG(Graphs, fmt::format("step {} ({}) runs from the tape: {}", s, name_of(s), why_not));
     for_each_allocated(s, [&](uint32_t root) {
       allocated_[root] = true;
       variable_[root] = variable_[root] || !may;

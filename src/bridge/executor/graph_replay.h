@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/compile_options.h"
@@ -112,8 +113,9 @@ class GraphReplay {
   const runtime::ExternCall* extern_call(uint32_t step) const;
   uint32_t anchor(uint32_t root) const;
   bool moves(uint32_t root) const;
-  bool may_record(uint32_t step) const;
-  bool may_record_extern(const runtime::ExternCall& call, const ExternKernel& kernel) const;
+  std::string_view name_of(uint32_t step) const;  // the operator's
+  std::string_view obstacle(uint32_t step) const;
+  std::string_view obstacle_of_extern(const runtime::ExternCall& call, const ExternKernel& kernel) const;
   template <class F>
   void for_each_allocated(uint32_t step, F&& f) const;
   int64_t input_bytes_dropped(const BoundContext::BoundStep& step) const;

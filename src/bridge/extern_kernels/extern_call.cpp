@@ -12,6 +12,7 @@
 #include "bridge/aten/overloads.h"
 #include "bridge/capture/arguments.h"
 #include "bridge/executor/extern_arguments.h"
+#include "ops/op_def.h"
 #include "ops/op_traits.h"
 
 namespace cresset::bridge {
@@ -58,6 +59,17 @@ std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& o
   return std::nullopt;
 }
 
+// "aten::index_copy" has "aten::index_copy_".
+std::optional<c10::OperatorHandle> find_in_place_variant(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  const auto found = c10::Dispatcher::singleton().findSchema({name.name + "_", name.overload_name});
+  if (!found) return std::nullopt;
+  const auto &a = op.schema().arguments(), &b = found->schema().arguments();
+  const auto alike = [](const c10::Argument& x, const c10::Argument& y) { return *x.type() == *y.type(); };
+  if (!std::equal(a.begin(), a.end(), b.begin(), b.end(), alike)) return std::nullopt;
+  return b[0].alias_info() != nullptr && b[0].alias_info()->isWrite() ? found : std::nullopt;
+}
+
 std::unique_ptr<AtenOp> look_up(graph::OpId op) {
   auto handle = c10::Dispatcher::singleton().findSchema(split_name(graph::op_name(op)));
   if (!handle) return nullptr;
@@ -65,6 +77,7 @@ std::unique_ptr<AtenOp> look_up(graph::OpId op) {
   found->tensor_returns = count_tensor_returns(handle->schema());
   found->out = find_out_variant(*handle, found->tensor_returns, c10::DispatchKey::CPU);
   found->cuda_out = find_out_variant(*handle, found->tensor_returns, c10::DispatchKey::CUDA);
+  found->in_place = find_in_place_variant(*handle);
   return found;
 }
 
@@ -174,12 +187,15 @@ class BoxedCall final : public ExternKernel {
     on_cpu_ = runs_on(c10::kCPU, call, context);
     out_ = on_cpu_ ? op.out : op.cuda_out;
     into_planned_ = out_.has_value() && own_memory_;
+    const ops::OpDef* def = ops::find(call.op);
+    continues_first_ = def != nullptr && def->starts_as_first && own_memory_ && op.in_place.has_value() &&
+                       runs_on(c10::kCUDA, call, context);
     places_ = own_memory_ && on_cpu_ && context.arena_device().is_cpu();
     only_enqueues_ = numbers_.empty() && runs_on(c10::kCUDA, call, context) && is_repeatable(call);
   }
 
   bool only_enqueues() const override { return only_enqueues_; }
-  bool allocates_results() const override { return !into_planned_; }
+  bool allocates_results() const override { return !into_planned_ && !continues_first_; }
 
   void run(BoundContext& context) override {
     torch::jit::Stack stack;
@@ -197,7 +213,12 @@ class BoxedCall final : public ExternKernel {
 
  private:
   void call(torch::jit::Stack& stack, BoundContext& context) const {
-    if (into_planned_) {
+    if (continues_first_) {
+      const at::Tensor out = context.planned(call_.results[0]), first = stack[0].toTensor();
+      if (out.const_data_ptr() != first.const_data_ptr()) at::Tensor(out).copy_(first);
+      stack[0] = out;
+      op_.in_place->callBoxed(stack);
+    } else if (into_planned_) {
       for (const TensorId id : call_.results) stack.emplace_back(context.planned(id));
       out_->callBoxed(stack);
     } else {
@@ -296,6 +317,7 @@ class BoxedCall final : public ExternKernel {
   uint64_t unwanted_ = 0;                               // bit mask of results by position
   std::optional<c10::OperatorHandle> out_;
   bool own_memory_ = false, into_planned_ = false;
+  bool continues_first_ = false;  // the result is written over argument 0, or over a copy of it
   bool on_cpu_ = true;
   bool places_ = false;  // allocations of the operator may lie in the arena
   bool only_enqueues_ = false;

@@ -20,6 +20,7 @@ struct AtenOp {
   c10::OperatorHandle handle;
   // The overload which writes into given tensors and otherwise takes the same arguments, if the device has a kernel.
   std::optional<c10::OperatorHandle> out, cuda_out;
+  std::optional<c10::OperatorHandle> in_place;  // the overload which writes into argument 0
   int tensor_returns = 0;  // number of results, all of type Tensor; -1: lists or other types among the results
 
   // Takes a name as in "aten::add.Tensor". CHECKs its existence.

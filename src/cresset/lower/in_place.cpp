@@ -78,6 +78,11 @@ class Writer {
     for (uint32_t s = 0; s < steps_.size(); ++s) for_each_tensor(steps_[s], [&](TensorId id) { note_use(s, id); });
     for (uint32_t s = 0; s < steps_.size(); ++s)
       if (auto* copy = std::get_if<runtime::Copy>(&steps_[s])) write_directly(s, *copy);
+    // Nothing of the device's work waits for records of writes.
+    std::stable_partition(steps_.begin(), steps_.end(), [](const runtime::Step& step) {
+      const auto* copy = std::get_if<runtime::Copy>(&step);
+      return copy == nullptr || copy->from != copy->to;
+    });
   }
 
  private:
@@ -98,19 +103,42 @@ class Writer {
     const Home home = program_.tensors[to.index].home;
     if (program_.tensors[from.index].home != Home::Arena || (home != Home::Input && home != Home::Constant)) return;
     if (!lie_alike(sizes_, program_, from, to)) return;
-    const std::vector<Use>& made = uses_[from.index];
-    const uint32_t maker = made.front().step;
-    for (const Use& use : made)
-      if (use.step != at && !(use.alone && std::holds_alternative<runtime::Launch>(steps_[use.step]))) return;
+    const uint32_t maker = uses_[from.index].front().step;
     for (const Use& use : uses_[to.index])
       if (use.step != at && (use.step > maker || (use.step == maker && !use.alone))) return;
-    auto* const launch = std::get_if<runtime::Launch>(&steps_[maker]);
-    if (launch == nullptr || !store_in_place(*launch, from, to)) return;
-    for (const Use& use : made)
-      if (auto* const later = std::get_if<runtime::Launch>(&steps_[use.step]))
-        std::replace(later->buffers.begin(), later->buffers.end(), from, to);
+    if (auto* const launch = std::get_if<runtime::Launch>(&steps_[maker])) {
+      if (!store_in_place(*launch, from, to)) return;
+    } else if (!continues_first(maker, to)) {
+      return;
+    }
+    for (const Use& use : uses_[from.index]) replace(steps_[use.step], from, to);
+    for (runtime::TensorSlot& slot : program_.tensors)
+      if (slot.home == Home::View && slot.base == from) slot.base = to;
     copy.from = to;
   }
+
+  // Whether the step is a call whose result starts as this argument, on a GPU: calls on the CPU prepare their results.
+  bool continues_first(uint32_t maker, TensorId argument) const {
+    const auto* const call = std::get_if<runtime::ExternCall>(&steps_[maker]);
+    const ops::OpDef* def = call == nullptr ? nullptr : ops::find(call->op);
+    if (def == nullptr || !def->starts_as_first || call->args.empty() || call->results.size() != 1) return false;
+    const auto* first = std::get_if<TensorId>(&call->args[0]);
+    return first != nullptr && *first == argument && program_.tensors[argument.index].device.kind == DeviceKind::Cuda;
+  }
+
+  static void replace(runtime::Step& step, TensorId from, TensorId to) {
+    if (auto* const launch = std::get_if<runtime::Launch>(&step))
+      return std::replace(launch->buffers.begin(), launch->buffers.end(), from, to);
+    auto* const call = std::get_if<runtime::ExternCall>(&step);
+    if (call == nullptr) return;
+    std::replace(call->results.begin(), call->results.end(), from, to);
+    for (runtime::ExternArg& arg : call->args) {
+      if (auto* const id = std::get_if<TensorId>(&arg); id != nullptr && *id == from) *id = to;
+      if (auto* const list = std::get_if<std::vector<std::optional<TensorId>>>(&arg))
+        std::replace(list->begin(), list->end(), std::optional(from), std::optional(to));
+    }
+  }
+
   bool store_in_place(runtime::Launch& launch, TensorId from, TensorId to) {
     Kernel& kernel = *lowered_.kernels[launch.kernel];
     const auto place = [&](TensorId id) {

@@ -18,8 +18,9 @@ std::vector<runtime::TensorId> reuse_in_place(SizeTable& sizes, const std::vecto
                                               const std::vector<Alias>& aliases, Lowered& lowered);
 
 // Writes new contents of an input or constant directly. A launch must compute them element by element, at the addresses
-// at which it reads the old contents, if it reads them. No later step may read the old contents. The copy becomes a
-// copy of the tensor to itself, which records the write. Only for programs in which no step can raise.
+// at which it reads the old contents, if it reads them. A call must start as the old contents (`starts_as_first`): a
+// cache that grows in place. No later step may read the old contents. The copy becomes a copy of the tensor to itself,
+// which records the write. Only for programs in which no step can raise.
 void write_in_place(SizeTable& sizes, Lowered& lowered);
 
 }  // namespace cresset::lower

@@ -137,14 +137,22 @@ class Lowering {
   // as its source is complete and its target was read for the last time. The memory of the source is then free earlier.
   // Constants may share memory with one another, unless the options exclude it.
   bool may_write_early() const {
-    const auto can_raise = [](const runtime::Step& step) {
+    const auto can_raise = [this](const runtime::Step& step) {
       const auto* call = std::get_if<ExternCall>(&step);
-      const ops::OpDef* def = call != nullptr ? ops::find(call->op) : nullptr;
-      return call != nullptr && (def == nullptr || !def->never_raises);
+      return call != nullptr && !never_raises(*call);
     };
     return alias_values_.empty() && std::none_of(out_.program.steps.begin(), out_.program.steps.end(), can_raise) &&
            (options_.constants_apart || std::none_of(graph_.mutations.begin(), graph_.mutations.end(),
                                                      [](const graph::Mutation& m) { return m.is_constant; }));
+  }
+  // Calls on a GPU return before it sees any data.
+  bool never_raises(const ExternCall& call) const {
+    const ops::OpDef* def = ops::find(call.op);
+    if (def != nullptr && def->never_raises) return true;
+    bool later = def != nullptr && ops::raises_for_data_alone(ops::traits(call.op).raises);
+    for_each_tensor(runtime::Step(call),
+                    [&](TensorId id) { later &= out_.program.tensors[id.index].device.kind == DeviceKind::Cuda; });
+    return later;
   }
   std::ptrdiff_t earliest(const Copy& copy) const {
     const auto& steps = out_.program.steps;

@@ -28,6 +28,9 @@ enum class Raises : uint8_t {
   Unknown,         // an operator of ATen about which no row says anything
 };
 
+// Whether elements of tensors (or nothing) make the operator raise, and a device could find that after the call.
+inline bool raises_for_data_alone(Raises raises) { return raises <= Raises::Divisor; }
+
 // How the generic rule infers the types of the results (bridge/capture/meta_shape_rule.h).
 enum class Inference : uint8_t {
   Meta,       // by the meta kernel, or as its tag or small tensors tell

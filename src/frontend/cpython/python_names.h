@@ -14,6 +14,7 @@ inline constexpr const char* kGraphBreaks = "cresset._substitutes.graph_breaks";
 inline constexpr const char* kRanges = "cresset._substitutes.ranges";
 inline constexpr const char* kPolyfills = "cresset._polyfills.builtins";
 inline constexpr const char* kGenuine = "cresset._genuine";
+inline constexpr const char* kPlainFloats = "cresset._polyfills.plain_floats";
 inline constexpr const char* kLoops = "cresset._polyfills.itertools";
 
 }  // namespace cresset::frontend::python_names

@@ -2,6 +2,7 @@
 #include "frontend/trace_rules/c_function_effects.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -81,7 +82,6 @@ const Names kUntraceableTorch = {"manual_seed",
                                  "_set_default_tensor_type",
                                  "_set_default_dtype",
                                  "set_num_threads",
-                                 "_cuda_synchronize",
                                  "default_generator",
                                  "set_flush_denormal",
                                  "requires_grad_",
@@ -97,6 +97,36 @@ const Names kUntraceableTorch = {"manual_seed",
                                  "_pad_packed_sequence",
                                  "_is_view",
                                  "_backward"};
+
+// Functions `_cuda_*` of torch's C module whose results do not change while a program runs, or are compared before each
+// call (the current device). The rest of them change or read the state of the device: streams, memory, settings.
+const Names kCudaConstants = {"_cuda_init",         "_cuda_getDeviceCount",      "_cuda_getDevice",
+                              "_cuda_getArchFlags", "_cuda_getCompiledVersion",  "_cuda_canDeviceAccessPeer",
+                              "_cuda_isInBadFork",  "_cuda_getAllocatorBackend", "_cuda_isCurrentStreamCapturing"};
+
+bool is_untraceable_in_torch(std::string_view name) {
+  return kUntraceableTorch.count(name) != 0 || (name.starts_with("_cuda_") && kCudaConstants.count(name) == 0);
+}
+
+// A class of torch's; null: this build of torch lacks it.
+PyObject* optional_class(const char* module, const char* name) {
+  PyObject* const found = PyObject_GetAttrString(import_module(module).get(), name);
+  if (found == nullptr) PyErr_Clear();
+  return found;
+}
+
+// Streams, events and recorded graphs of a device: a method enqueues work or waits for it.
+bool is_of_queues(PyTypeObject* type, std::string_view name) {
+  static const auto& classes =
+      *new std::array{optional_class("torch", "Stream"), optional_class("torch", "Event"),
+                      optional_class("torch._C", "_CudaEventBase"), optional_class("torch._C", "_CUDAGraph")};
+  static const Names kReads = {"__eq__",  "__ne__",  "__hash__", "__repr__",
+                               "__str__", "__new__", "__init__", "is_capturing"};
+  const auto inherits = [&](PyObject* its) {
+    return its != nullptr && PyType_Check(its) && PyType_IsSubtype(type, (PyTypeObject*)its) != 0;
+  };
+  return kReads.count(name) == 0 && std::any_of(classes.begin(), classes.end(), inherits);
+}
 
 // Objects for communication with other processes: reducers, process groups, stores, futures. Every call is a side
 // effect, independent of its arguments, except queries of constant properties of a group.
@@ -145,9 +175,8 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   if (n == "add_note" && PyExceptionInstance_Check(self)) return call.effect = CEffect::Untraceable, call;
   if (n == "__setstate__") return call.effect = CEffect::Untraceable, call;
   if (module == "_thread") return call.effect = CEffect::Untraceable, call;  // locks
-  if (is_of_processes(module, n)) return call.effect = CEffect::Untraceable, call;
-  if (is_torch(module))
-    return call.effect = kUntraceableTorch.count(name) != 0 ? CEffect::Untraceable : CEffect::Pure, call;
+  if (is_of_processes(module, n) || is_of_queues(type, n)) return call.effect = CEffect::Untraceable, call;
+  if (is_torch(module)) return call.effect = is_untraceable_in_torch(n) ? CEffect::Untraceable : CEffect::Pure, call;
   if (kModules.count(module) != 0) return call.effect = CEffect::Reads, call;
   call.effect = n.substr(0, 2) == "__" ? CEffect::Reads : CEffect::Untraceable;
   return call;
@@ -184,7 +213,7 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
   }
   if (is_of_processes(module, n)) return call.effect = CEffect::Untraceable, call;
   if (is_function_of_torch(callable, name, module))
-    return call.effect = kUntraceableTorch.count(n) != 0 ? CEffect::Untraceable : CEffect::Pure, call;
+    return call.effect = is_untraceable_in_torch(n) ? CEffect::Untraceable : CEffect::Pure, call;
   if (module == python_names::kBinding && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
   if (module == "posix" && n == "fspath") return call;  // returns a str unchanged

@@ -343,18 +343,24 @@ PyRef as_floats(PyObject* numbers) {
 
 }  // namespace
 
-// torch._foreach_mul_(tensors, numbers): torch parses these lists as plain floats.
-static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name) {
+// torch._foreach_mul_(tensors, numbers), torch._fused_adamw_(..., lr=number): torch parses these numbers as plain
+// floats.
+static PyRef of_plain_floats(const CressetCall& call, std::string_view name) {
+  const bool of_lists = name.starts_with("_foreach_"), fused = name.starts_with("_fused_");
   const Py_ssize_t named = cresset_count_named(&call);
-  const auto holds_symfloat = [](PyObject* arg) { return any_item(arg, is_symfloat); };
-  if (!name.starts_with("_foreach_") || !any_among(call.args, call.args + call.nargs + named, holds_symfloat))
-    return {};
-  static PyObject* const each = module_attribute(python_names::kPolyfills, "foreach_by_numbers");
+  const auto holds_symfloat = [](PyObject* arg) { return is_symfloat(arg) || any_item(arg, is_symfloat); };
+  const auto holds_list = [](PyObject* arg) { return any_item(arg, is_symfloat); };
+  if (!of_lists && !fused) return {};
+  PyObject* const* const end = call.args + call.nargs + named;
+  if (of_lists ? !any_among(call.args, end, holds_list) : !any_among(call.args, end, holds_symfloat)) return {};
+  static PyObject *const each = module_attribute(python_names::kPlainFloats, "foreach_by_numbers"),
+                         *const step = module_attribute(python_names::kPlainFloats, "fused_step_by_number");
   const PyRef text = checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
   std::vector<PyObject*> args{text.get()};
-  args.insert(args.end(), call.args, call.args + call.nargs + named);
+  args.insert(args.end(), call.args, end);
   const NotEvaluated own_business;
-  return checked(PyObject_Vectorcall(each, args.data(), static_cast<size_t>(call.nargs) + 1, call.kwnames));
+  return checked(
+      PyObject_Vectorcall(of_lists ? each : step, args.data(), static_cast<size_t>(call.nargs) + 1, call.kwnames));
 }
 
 // Whether the arguments may contain a symbolic number, directly or in containers.
@@ -376,7 +382,7 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
   if (is_function && is_ours(call.callable)) return {};
   const char* const name = is_function ? ((PyCFunctionObject*)call.callable)->m_ml->ml_name : "";
   if (is_function)
-    if (PyRef value = of_lists_of_numbers(call, name)) return value;
+    if (PyRef value = of_plain_floats(call, name)) return value;
   const uint32_t floats =
       is_function && any_among(call.args, call.args + call.nargs, holds_symint) ? float_lists_of(name) : 0;
   bool specializes_ints = false;

@@ -122,7 +122,9 @@ def _enable_torch(module) -> None:
     """Completes torch.cuda, in this process."""
     for name in dir(module):
         if name.startswith("_cuda_"):
-            setattr(torch._C, name, getattr(module, name))
+            function = getattr(module, name)
+            function.__module__ = "torch._C"  # as torch's own
+            setattr(torch._C, name, function)
     torch._C._has_cuda = True
     cuda = torch.cuda
     cuda._initialized = True

@@ -27,7 +27,7 @@ CALLS = 9  # three from the tape, then recordings, and replays with addresses th
 # No step of these is in a graph: too few steps, or steps that read data.
 NO_GRAPHS = {
     "branch", "causal_attention", "channels_last", "complex", "concatenated", "constant_tensor",
-    "cross_entropy", "doubles", "embedding", "element_on_the_host", "factories", "from_the_host", "grouped_attention",
+    "doubles", "embedding", "element_on_the_host", "factories", "from_the_host", "grouped_attention",
     "images", "integer_on_the_host", "item", "like", "mask", "masked_attention", "nonzero", "number_on_the_host",
     "pointwise", "resized_images", "sum_with_the_host", "to_the_host", "writes", "writes_columns", "attention",
     "batch_norm_statistics", "batch_norm_statistics_of_halves", "embedding_bags", "embedding_bags_with_the_end",

@@ -42,7 +42,7 @@ class DeviceMemory {
 
 std::vector<Launch> launches_of(const DeviceKernel& kernel, const Numbers& numbers, Variant variant) {
   const nvptx::Machine small{.multiprocessors = 1, .most_threads = 2048};
-  std::vector<Launch> out{launch_of(numbers, variant, kernel.machine())};
+  std::vector<Launch> out{launch_of(numbers, variant, kernel.machine_for(numbers))};
   if (numbers.shape() == Shape::Points) return out;
   const bool rows = numbers.shape() == Shape::Rows;
   out.push_back(launch_of(numbers, variant, small, rows ? 64 : 4, 1));

@@ -82,7 +82,8 @@ void Bench::run() {
     best = std::min(best, device.milliseconds_between(events.begin, events.end) * 1000 / kLaunches);
   }
   const std::vector<int64_t> outputs = kernel.numbers(symbols.data());
-  const nvptx::Launch launch = choose_launch(nvptx::Numbers(outputs), addresses, kernel.machine());
+  const nvptx::Numbers numbers(outputs);
+  const nvptx::Launch launch = choose_launch(numbers, addresses, kernel.machine_for(numbers));
   const runtime::FunctionProperties used = kernel.properties_of(launch.variant);
   fmt::print(
       "{{\"kernel\": \"{}\", \"dtype\": \"{}\", \"size\": \"{}\", "

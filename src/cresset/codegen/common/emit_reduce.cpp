@@ -53,39 +53,80 @@ llvm::Constant* ReduceEmitter::identity(const Scalar& reduce, llvm::Type* type) 
 }
 
 void ReduceEmitter::join(ScalarId max, ScalarId sum, std::function<Value*(Value*)> exp) {
-  sums_[max] = sum;
-  exp_ = std::move(exp);
+  joined_[max] = {sum, std::move(exp)};
+}
+
+static ScalarId id_of(const loop::Kernel& kernel, const Scalar& scalar) {
+  return {static_cast<uint32_t>(&scalar - kernel.scalars.data())};
 }
 
 ScalarId ReduceEmitter::joined_sum(ScalarId max) const {
-  const auto found = sums_.find(max);
-  return found == sums_.end() ? ScalarId{} : found->second;
+  const auto found = joined_.find(max);
+  return found == joined_.end() ? ScalarId{} : found->second.sum;
 }
 
-bool ReduceEmitter::is_joined(const Scalar& reduce) const {
-  return sums_.contains({static_cast<uint32_t>(&reduce - s_.kernel.scalars.data())});
-}
+bool ReduceEmitter::is_joined(const Scalar& reduce) const { return joined_.contains(id_of(s_.kernel, reduce)); }
+
+Value* ReduceEmitter::exp_of(const Scalar& max, Value* x) { return joined_.at(id_of(s_.kernel, max)).exp(x); }
 
 // exp(-|a - b|): 1 for equal infinities, whose difference is a NaN.
-Value* ReduceEmitter::less_than_both(Value* a, Value* b) {
+Value* ReduceEmitter::less_than_both(const Scalar& max, Value* a, Value* b) {
   Value* apart = s_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, s_.ir.CreateFSub(a, b));
-  Value* scale = exp_(s_.ir.CreateFNeg(apart));
+  Value* scale = exp_of(max, s_.ir.CreateFNeg(apart));
   return s_.ir.CreateSelect(s_.ir.CreateFCmpOEQ(a, b), s_.constant_like(a, 1), scale);
 }
 
+// Masked points become minus infinity, which adds nothing.
 void ReduceEmitter::fold_joined(const Accumulator& acc) {
-  llvm::Type* type = acc.value->getAllocatedType();
-  Value *max = s_.ir.CreateLoad(type, acc.value), *sum = s_.ir.CreateLoad(type, acc.index);
   Value* x = s_.splat(s_.value(s_.scalar(acc.reduce).a));
-  Pair all = combine_joined({max, sum}, {x, s_.constant_like(x, 1)});
-  if (s_.mask != nullptr)
-    all = {s_.ir.CreateSelect(s_.mask, all.value, max), s_.ir.CreateSelect(s_.mask, all.index, sum)};
-  s_.ir.CreateStore(all.value, acc.value);
-  s_.ir.CreateStore(all.index, acc.index);
+  if (s_.mask != nullptr) x = s_.ir.CreateSelect(s_.mask, x, identity(s_.scalar(acc.reduce), x->getType()));
+  pending_[acc.value].push_back(x);
 }
 
-ReduceEmitter::Pair ReduceEmitter::combine_joined(Pair a, Pair b) {
-  Value* scale = less_than_both(a.value, b.value);
+// The points' sum relative to the base, behind a branch that makes the base great enough.
+void ReduceEmitter::end_round(const Accumulator& acc) {
+  const auto found = pending_.find(acc.value);
+  if (found == pending_.end() || found->second.empty()) return;
+  const std::vector<Value*> points = std::move(found->second);
+  found->second.clear();
+  llvm::IRBuilder<>& ir = s_.ir;
+  llvm::Type* type = acc.value->getAllocatedType();
+  Value *max = ir.CreateLoad(type, acc.value), *grows = nullptr;
+  for (Value* x : points) {
+    Value* more = ir.CreateFCmpUGT(x, max);  // a NaN, too
+    grows = grows == nullptr ? more : ir.CreateOr(grows, more);
+  }
+  if (grows->getType()->isVectorTy()) grows = ir.CreateOrReduce(grows);
+  llvm::Function* function = ir.GetInsertBlock()->getParent();
+  auto* rare = llvm::BasicBlock::Create(ir.getContext(), "grows", function);
+  auto* after = llvm::BasicBlock::Create(ir.getContext(), "grown", function);
+  ir.CreateCondBr(grows, rare, after);
+  ir.SetInsertPoint(rare);
+  scale_down(acc, points);
+  ir.CreateBr(after);
+  ir.SetInsertPoint(after);
+  Value *sum = ir.CreateLoad(type, acc.index), *base = ir.CreateLoad(type, acc.base);
+  const Scalar& reduce = s_.scalar(acc.reduce);
+  for (Value* x : points) sum = ir.CreateFAdd(sum, exp_of(reduce, ir.CreateFSub(x, base)));
+  ir.CreateStore(sum, acc.index);
+}
+
+void ReduceEmitter::scale_down(const Accumulator& acc, const std::vector<Value*>& points) {
+  llvm::IRBuilder<>& ir = s_.ir;
+  llvm::Type* type = acc.value->getAllocatedType();
+  Value *before = ir.CreateLoad(type, acc.value), *max = before;
+  for (Value* x : points) max = scalars_.extreme(/*greatest=*/true, DType::F32, max, x);
+  Value* sum = ir.CreateFMul(ir.CreateLoad(type, acc.index), less_than_both(s_.scalar(acc.reduce), before, max));
+  Value* magnitude = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, max);
+  Value* infinite = ir.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(type));
+  ir.CreateStore(max, acc.value);
+  ir.CreateStore(sum, acc.index);
+  ir.CreateStore(ir.CreateSelect(infinite, s_.constant_like(max, 0), max), acc.base);
+}
+
+// Sums are relative to the maxima: that of the lesser maximum is scaled down.
+ReduceEmitter::Pair ReduceEmitter::combine_joined(const Scalar& max, Pair a, Pair b) {
+  Value* scale = less_than_both(max, a.value, b.value);
   Value* grows = s_.ir.CreateFCmpOGT(b.value, a.value);
   Value* down = s_.ir.CreateSelect(grows, a.index, b.index);
   Value* same = s_.ir.CreateSelect(grows, b.index, a.index);
@@ -93,12 +134,12 @@ ReduceEmitter::Pair ReduceEmitter::combine_joined(Pair a, Pair b) {
   return {scalars_.extreme(/*greatest=*/true, DType::F32, a.value, b.value), sum};
 }
 
-// Where the maximum is infinite, each difference from it is a NaN or minus infinity, and one at least is a NaN.
-Value* ReduceEmitter::joined_result(Pair v) {
+// Where the maximum is infinite, the point that has it differs from it by a NaN.
+Value* ReduceEmitter::joined_result(Pair v, Value* has_points) {
   Value* magnitude = s_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v.value);
   Value* infinite = s_.ir.CreateFCmpOEQ(magnitude, llvm::ConstantFP::getInfinity(v.value->getType()));
-  Value* any = s_.ir.CreateFCmpUNE(v.index, s_.constant_like(v.index, 0));
-  return s_.ir.CreateSelect(s_.ir.CreateAnd(infinite, any), llvm::ConstantFP::getNaN(v.index->getType()), v.index);
+  Value* nan = s_.ir.CreateAnd(infinite, s_.splat_like(infinite, has_points));
+  return s_.ir.CreateSelect(nan, llvm::ConstantFP::getNaN(v.index->getType()), v.index);
 }
 
 Accumulator ReduceEmitter::start(ScalarId id, int lanes) {
@@ -112,8 +153,10 @@ Accumulator ReduceEmitter::start(ScalarId id, int lanes) {
     s_.ir.CreateStore(llvm::ConstantInt::get(indices, kNoIndex), out.index);
   }
   if (is_joined(reduce)) {
-    out.index = slot(type);
-    s_.ir.CreateStore(llvm::Constant::getNullValue(type), out.index);
+    for (llvm::AllocaInst** part : {&out.index, &out.base}) {
+      *part = slot(type);
+      s_.ir.CreateStore(llvm::Constant::getNullValue(type), *part);
+    }
   }
   for (int level = 0; wants_runs(s_.kernel, id) && level < s_.sum_levels; ++level) {
     out.totals.push_back(slot(type));
@@ -148,7 +191,7 @@ Value* ReduceEmitter::beats(const Scalar& reduce, Pair a, Pair b, Ties ties_go) 
 
 ReduceEmitter::Pair ReduceEmitter::combine(const Scalar& reduce, Pair a, Pair b, Ties ties) {
   const DType dtype = operand_dtype(reduce);
-  if (is_joined(reduce)) return combine_joined(a, b);
+  if (is_joined(reduce)) return combine_joined(reduce, a, b);
   switch (reduce.combine) {
     case Combine::Sum:
       return {is_float(dtype) ? s_.ir.CreateFAdd(a.value, b.value) : s_.ir.CreateAdd(a.value, b.value), nullptr};

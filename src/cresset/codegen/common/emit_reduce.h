@@ -14,6 +14,7 @@ struct Accumulator {
   int lanes = 1;
   llvm::AllocaInst* value = nullptr;
   llvm::AllocaInst* index = nullptr;  // ArgMax, ArgMin: i64; joined reductions: the sum
+  llvm::AllocaInst* base = nullptr;   // joined reductions: the maximum, or 0 in the place of an infinite one
   // Float Sum: the sums of finished runs of `value`, and the sums of finished runs of these. No chain of additions is
   // long, so rounding errors are those of a blocked sum.
   std::vector<llvm::AllocaInst*> totals;
@@ -29,11 +30,14 @@ class ReduceEmitter {
     llvm::Value* index;
   };
 
-  // Computes `sum`, a Sum of exp(x - max), together with `max`, a Max of x, in one pass: what the maximum exceeds
-  // scales the sum down. A Pair of `max` then holds the sum in `index`.
+  // Computes `sum`, a Sum of exp(x - max), together with `max`, a Max of x, in one pass: where the maximum grows, which
+  // is rare, the sum is scaled down. A Pair of `max` then holds the sum in `index`. Folds wait until end_round(), so
+  // that no load waits behind the branch.
   void join(ScalarId max, ScalarId sum, std::function<llvm::Value*(llvm::Value*)> exp);
   ScalarId joined_sum(ScalarId max) const;  // invalid: none
-  llvm::Value* joined_result(Pair v);       // of the sum
+  // Of the sum; `has_points`: a row is not empty.
+  llvm::Value* joined_result(Pair v, llvm::Value* has_points);
+  void end_round(const Accumulator& accumulator);
 
   Accumulator start(ScalarId reduce, int lanes);
   // Folds the operand's current value (lanes as in the state, masked lanes excluded) at `position`.
@@ -62,14 +66,20 @@ class ReduceEmitter {
   llvm::Constant* identity(const loop::Scalar& reduce, llvm::Type* type);
   bool is_joined(const loop::Scalar& reduce) const;
   void fold_joined(const Accumulator& accumulator);
-  Pair combine_joined(Pair a, Pair b);
-  llvm::Value* less_than_both(llvm::Value* a, llvm::Value* b);
+  void scale_down(const Accumulator& accumulator, const std::vector<llvm::Value*>& points);
+  Pair combine_joined(const loop::Scalar& max, Pair a, Pair b);
+  llvm::Value* less_than_both(const loop::Scalar& max, llvm::Value* a, llvm::Value* b);
+  llvm::Value* exp_of(const loop::Scalar& max, llvm::Value* x);
   DType operand_dtype(const loop::Scalar& reduce) const { return s_.scalar(reduce.a).dtype; }
 
   EmitState& s_;
   ScalarEmitter& scalars_;
-  std::unordered_map<ScalarId, ScalarId> sums_;  // by maximum
-  std::function<llvm::Value*(llvm::Value*)> exp_;
+  struct Joined {
+    ScalarId sum;
+    std::function<llvm::Value*(llvm::Value*)> exp;
+  };
+  std::unordered_map<ScalarId, Joined> joined_;                               // by maximum
+  std::unordered_map<llvm::AllocaInst*, std::vector<llvm::Value*>> pending_;  // by Accumulator::value, of a round
 };
 
 }  // namespace cresset::codegen

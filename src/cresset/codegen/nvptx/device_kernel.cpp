@@ -12,7 +12,11 @@ constexpr int64_t kStaticSharedBytes = 4096;  // that reductions of a block take
 class BoundDeviceKernel final : public runtime::BoundKernel {
  public:
   BoundDeviceKernel(const DeviceKernel& kernel, runtime::ParamBlock params)
-      : kernel_(kernel), params_(params), outputs_(kernel.numbers(params.symbol(0))), numbers_(outputs_) {
+      : kernel_(kernel),
+        params_(params),
+        outputs_(kernel.numbers(params.symbol(0))),
+        numbers_(outputs_),
+        machine_(kernel.machine_for(numbers_)) {
     given_ = runtime::ParamBlock::size(params.buffers, params.symbols) / sizeof(int64_t);
     std::vector<int64_t>& parameters = launches_.parameters;
     parameters.resize(given_);
@@ -21,7 +25,7 @@ class BoundDeviceKernel final : public runtime::BoundKernel {
     for (int v = 0; v < kVariants; ++v) {
       const auto variant = static_cast<Variant>(v);
       if (numbers_.has(variant))
-        workspace_ = std::max(workspace_, launch_of(numbers_, variant, kernel_.machine()).workspace_bytes);
+        workspace_ = std::max(workspace_, launch_of(numbers_, variant, machine_).workspace_bytes);
     }
   }
 
@@ -38,7 +42,7 @@ class BoundDeviceKernel final : public runtime::BoundKernel {
     std::memcpy(parameters.data(), params_.bytes, given_ * sizeof(int64_t));
     numbers_.pass_values(parameters);
     const std::span addresses(reinterpret_cast<const uint64_t*>(parameters.data()), params_.buffers);
-    kernel_.prepare(choose_launch(numbers_, addresses, kernel_.machine()), numbers_[kStages], scratch, launches_);
+    kernel_.prepare(choose_launch(numbers_, addresses, machine_), numbers_[kStages], scratch, launches_);
     return launches_;
   }
 
@@ -46,6 +50,7 @@ class BoundDeviceKernel final : public runtime::BoundKernel {
   const runtime::ParamBlock params_;
   const std::vector<int64_t> outputs_;
   const Numbers numbers_;
+  const Machine machine_;
   size_t given_ = 0;  // parameters that the block holds
   int64_t workspace_ = 0;
   mutable runtime::GpuLaunches launches_;  // a bound kernel is one call's at a time
@@ -67,8 +72,9 @@ Result<std::shared_ptr<const DeviceKernel>> DeviceKernel::load(std::shared_ptr<r
     out->functions_[static_cast<size_t>(v)] = out->device_->function(loaded, name);
     any |= out->functions_[static_cast<size_t>(v)].handle != nullptr;
   }
+  out->describe_machine();
   const runtime::DeviceFunction shared = out->functions_[static_cast<size_t>(Variant::Shared)];
-  if (shared.handle != nullptr) out->device_->allow_shared(shared, out->machine().shared_bytes);
+  if (shared.handle != nullptr) out->device_->allow_shared(shared, out->machine_.shared_bytes);
   if (!any) return Fallback{FallbackReason::CodegenFailed, "an image holds none of the kernel's functions", ""};
   return std::shared_ptr<const DeviceKernel>(std::move(out));
 }
@@ -79,10 +85,23 @@ std::vector<int64_t> DeviceKernel::numbers(const int64_t* symbols) const {
   return out;
 }
 
-Machine DeviceKernel::machine() const {
+void DeviceKernel::describe_machine() {
   const runtime::DeviceProperties& p = device_->properties();
-  const int64_t shared = std::min(kMostSharedBytes, p.shared_bytes - kStaticSharedBytes);
-  return {.multiprocessors = p.multiprocessors, .most_threads = p.threads_of_multiprocessor, .shared_bytes = shared};
+  machine_.multiprocessors = p.multiprocessors;
+  machine_.most_threads = p.threads_of_multiprocessor;
+  machine_.shared_bytes = std::min(kMostSharedBytes, p.shared_bytes - kStaticSharedBytes);
+}
+
+Machine DeviceKernel::machine_for(const Numbers& numbers) const {
+  Machine out = machine_;
+  const int64_t threads = out.multiprocessors * out.most_threads;
+  for (int v = 0; v < kVariants; ++v) {
+    const auto variant = static_cast<Variant>(v);
+    const bool splits = variant != Variant::Kept && variant != Variant::Shared && numbers[kMaySplit] != 0;
+    if (splits && numbers.has(variant) && numbers.outer_chunks(variant) <= threads)
+      out.registers[static_cast<size_t>(v)] = properties_of(variant).registers;
+  }
+  return out;
 }
 
 runtime::FunctionProperties DeviceKernel::properties_of(Variant variant) const {

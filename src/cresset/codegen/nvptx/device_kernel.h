@@ -23,7 +23,8 @@ class DeviceKernel final : public runtime::CompiledKernel {
   std::unique_ptr<runtime::BoundKernel> bind(runtime::ParamBlock params) const override;
 
   std::vector<int64_t> numbers(const int64_t* symbols) const;
-  Machine machine() const;
+  // The registers of variants that may split rows are known, so that their blocks fit.
+  Machine machine_for(const Numbers& numbers) const;
   runtime::GpuDevice& device() const { return *device_; }
   runtime::FunctionProperties properties_of(Variant variant) const;
   // The launches; several where blocks share outer points. `out.parameters` are as emit_kernel.h says, the last two of
@@ -34,7 +35,10 @@ class DeviceKernel final : public runtime::CompiledKernel {
   DeviceKernel(std::shared_ptr<runtime::GpuDevice> device, runtime::KernelRecord record)
       : CompiledKernel(std::move(record)), device_(std::move(device)) {}
 
+  void describe_machine();
+
   const std::shared_ptr<runtime::GpuDevice> device_;
+  Machine machine_;
   std::array<runtime::DeviceFunction, kVariants> functions_{};
 };
 

@@ -58,7 +58,8 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
   s_.index_bits = variant == Variant::Narrow64 ? 64 : 32;
   s_.whole_accesses = is_wide(variant);
   rounds_ = schedule.big ? 1 : kRounds;
-  s_.sum_levels = variant == Variant::Kept ? 0 : 2;  // rows in registers are short
+  // Rows in registers are short. Threads of columns have an accumulator for each lane, and registers for few more.
+  s_.sum_levels = variant == Variant::Kept ? 0 : schedule.shape == Shape::Columns ? 1 : 2;
 }
 
 BasicBlock* KernelEmitter::block(const char* name) {
@@ -300,7 +301,9 @@ void KernelEmitter::rows() {
   joins_ = !keeps() && !schedule_.joined.empty();
   if (joins_)
     for (const auto& [max, sum] : schedule_.joined)
-      reduces_.join(max, sum, [this](Value* x) { return machine_.math(Op::Exp, {x}); });
+      reduces_.join(max, sum, [this, coarse = schedule_.coarse[sum.index]](Value* x) {
+        return coarse ? machine_.coarse_exp(x) : machine_.math(Op::Exp, {x});
+      });
   for (uint16_t pass = 0; pass < schedule_.analysis.stages; ++pass) {
     if (!joins_ || !schedule_.skipped[pass]) reduction_pass(pass);
     compute_level(schedule_.row_depth(), static_cast<uint16_t>(pass + 1));
@@ -356,10 +359,11 @@ void KernelEmitter::reduction_pass(uint16_t pass) {
     s_.ir.CreateRetVoid();
     s_.ir.SetInsertPoint(go_on);
   }
+  Value* has_points = s_.ir.CreateICmpNE(product(inner_digits_), s_.index(0));
   for (size_t i = 0; i < values.size(); ++i) {
     s_.values[pass_reduces_[i].index] = reduces_.result(pass_reduces_[i], values[i]);
     const ScalarId sum = reduces_.joined_sum(pass_reduces_[i]);
-    if (sum.valid()) s_.values[sum.index] = reduces_.joined_result(values[i]);
+    if (sum.valid()) s_.values[sum.index] = reduces_.joined_result(values[i], has_points);
   }
   ++launch_of_pass_;
 }
@@ -388,6 +392,7 @@ Value* KernelEmitter::stream(Value* begin, Value* end, Value* step, const Body& 
       index_.leave(scope);
       at = ir.CreateAdd(at, step);
     }
+    end_round();
     return at;
   };
   const bool runs =
@@ -404,8 +409,13 @@ Value* KernelEmitter::stream(Value* begin, Value* end, Value* step, const Body& 
   Value* at = runs ? while_below(begin, main_end, long_run) : while_below(begin, main_end, round);
   return while_below(at, end, [&](Value* i) {
     body(i);
+    end_round();
     return ir.CreateAdd(i, step);
   });
+}
+
+void KernelEmitter::end_round() {
+  for (const Accumulator& a : accumulators_) reduces_.end_round(a);
 }
 
 void KernelEmitter::inner_pass(uint16_t pass) {

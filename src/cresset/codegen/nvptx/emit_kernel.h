@@ -87,6 +87,7 @@ class KernelEmitter {
   void compute_shared(uint16_t pass, llvm::Value* at);
   llvm::Value* shared_slot(size_t kept, llvm::Value* at);
   void fold_all();
+  void end_round();
   void store_points(uint16_t pass, llvm::Value* condition);
   llvm::Value* stream(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const Body& body);
   llvm::Value* while_below(llvm::Value* begin, llvm::Value* end, const std::function<llvm::Value*(llvm::Value*)>& body);

@@ -26,6 +26,7 @@ void KernelEmitter::scan_pass(uint16_t pass) {
     if (pass < schedule_.analysis.stages) {
       s_.mask = s_.splat_mask(inside_);
       fold_all();
+      end_round();
       s_.mask = nullptr;
     } else {
       store_points(pass, active_ == nullptr ? inside_ : ir.CreateAnd(inside_, active_));

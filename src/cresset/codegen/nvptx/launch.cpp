@@ -13,7 +13,7 @@ constexpr int64_t kMostGroup = 1024;    // threads that share a row
 constexpr int64_t kChunksInFlight = 4;  // that a thread of a row loads before it waits
 constexpr int64_t kColumnsGroup = 8;    // threads along y of columns
 constexpr int64_t kSharedChunks = 8;    // of a thread, where the row lies in shared memory
-constexpr int64_t kMostSplits = 256;
+constexpr int64_t kMostSplits = 512;
 constexpr int64_t kLeastSplitRounds = 4;  // a block that shares a row goes round its chunks at least so many times
 constexpr int64_t kMostGridX = 0x7fffffff;
 
@@ -22,14 +22,15 @@ int64_t power_of_two(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
-// Enough blocks to fill half the machine, none with next to nothing to do.
-int64_t splits_for(const Numbers& n, const Machine& machine, int64_t blocks, int64_t threads, int64_t chunks,
-                   int64_t group) {
+// As many blocks as the machine holds at once: with a few more, most of it would wait for these few. None has next to
+// nothing to do.
+int64_t splits_for(const Numbers& n, Variant variant, const Machine& machine, int64_t blocks, int64_t threads,
+                   int64_t chunks, int64_t group) {
   if (!n[kMaySplit]) return 1;
-  const int64_t wanted = machine.multiprocessors * std::max<int64_t>(1, machine.most_threads / threads / 2);
+  const int64_t wanted = machine.multiprocessors * machine.resident_blocks(variant, threads);
   if (blocks * 2 > wanted) return 1;
   const int64_t most = chunks / (group * kChunksInFlight * kLeastSplitRounds);
-  return std::clamp<int64_t>(std::min(ceil_div(wanted, std::max<int64_t>(blocks, 1)), most), 1, kMostSplits);
+  return std::clamp<int64_t>(std::min(wanted / std::max<int64_t>(blocks, 1), most), 1, kMostSplits);
 }
 
 // Points of a row in shared memory, of each kept scalar: whole vectors of any dtype.
@@ -63,7 +64,7 @@ Launch rows(const Numbers& n, Variant variant, const Machine& machine, int64_t g
   const int64_t rows_of_block = group <= kWarpThreads ? kThreads / group : 1;
   if (variant == Variant::Shared) out.shared_bytes = static_cast<uint32_t>(shared_row_bytes(n) * rows_of_block);
   const int64_t blocks = ceil_div(count, rows_of_block);
-  if (splits == 0) splits = splits_for(n, machine, blocks, group * rows_of_block, chunks, group);
+  if (splits == 0) splits = splits_for(n, variant, machine, blocks, group * rows_of_block, chunks, group);
   if (!n[kMaySplit]) splits = 1;
   out.block_x = static_cast<uint32_t>(group);
   out.block_y = static_cast<uint32_t>(rows_of_block);
@@ -80,7 +81,7 @@ Launch columns(const Numbers& n, Variant variant, const Machine& machine, int64_
   if (group == 0) group = std::clamp<int64_t>(power_of_two(ceil_div(chunks, kChunksInFlight)), 1, kColumnsGroup);
   group = n[kInOrder] ? 1 : std::clamp<int64_t>(group, 1, kColumnsGroup);
   const int64_t blocks = ceil_div(count, kWarpThreads);
-  if (splits == 0) splits = splits_for(n, machine, blocks, kWarpThreads * group, chunks, group);
+  if (splits == 0) splits = splits_for(n, variant, machine, blocks, kWarpThreads * group, chunks, group);
   if (!n[kMaySplit]) splits = 1;
   out.block_x = kWarpThreads;
   out.block_y = static_cast<uint32_t>(group);
@@ -117,6 +118,14 @@ bool fills_tiles(const Numbers& n) {
 }
 
 }  // namespace
+
+int64_t Machine::resident_blocks(Variant variant, int64_t threads) const {
+  constexpr int64_t kRegisters = 65536, kRegisterUnit = 8, kUsual = 64;  // of a multiprocessor, of a thread
+  const int64_t known = registers[static_cast<size_t>(variant)];
+  const int64_t each = ceil_div(known == 0 ? kUsual : known, kRegisterUnit) * kRegisterUnit;
+  const int64_t warps = std::min(kRegisters / (each * kWarpThreads), most_threads / kWarpThreads);
+  return std::max<int64_t>(1, warps / ceil_div(threads, kWarpThreads));
+}
 
 // With 2^(l-1) < divisor <= 2^l the multiplier ceil(2^(31+l) / divisor) is below 2^32, and exceeds the true ratio by
 // less than 2^l / divisor / 2^31: not enough to reach the next quotient for n < 2^31. A divisor of 1 takes l = 0.

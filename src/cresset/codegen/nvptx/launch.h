@@ -50,6 +50,9 @@ struct Machine {
   int multiprocessors = 132;
   int64_t most_threads = 2048;  // resident on a multiprocessor
   int64_t shared_bytes = kMostSharedBytes;
+  std::array<int, kVariants> registers{};  // of a thread of each variant; 0: not known
+  // Of a variant's blocks, as many as a multiprocessor holds at once.
+  int64_t resident_blocks(Variant variant, int64_t threads) const;
 };
 
 struct Launch {

@@ -307,7 +307,7 @@ class Scheduler : Planner {
     return ours;
   }
 
-  // Scalars that reach nothing but values rounded to 16 bits. Errors of 2 units of an f32 do not show there.
+  // Scalars that reach nothing but values rounded to 16 bits. Relative errors of 2^-17 do not show there.
   void find_coarse() {
     out_.coarse.assign(count(), 1);
     const auto exact = [&](ScalarId id) { out_.coarse[id.index] = 0; };

@@ -77,7 +77,7 @@ struct Schedule : KernelPlan {
 
   std::vector<ExprId> numbers;  // outputs of the LaunchPlan (launch.h)
 
-  std::vector<uint8_t> coarse;  // by scalar: approximations of 2 units in the last place serve
+  std::vector<uint8_t> coarse;  // by scalar: approximations to 16 bits serve
   std::vector<uint8_t> tiled;   // by scalar: a load with neighbours along the tile loop
   int tile_side = 0;            // points of both loops in a square
 
