@@ -1,8 +1,11 @@
 // Numbers in tensors, and facts stated about them, during a capture.
 #include "python/numbers.h"
 
+#include <unordered_set>
+
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/capture.h"
+#include "bridge/capture/capture_abort.h"
 #include "bridge/capture/sym_node.h"
 #include "frontend/cpython/py_objects.h"
 #include "frontend/values/number_classes.h"
@@ -28,12 +31,37 @@ py::object read_numbers(const at::Tensor& tensor) {
   return out;
 }
 
-// Whether the strides of the tensor's dimensions of size 1 are known before it has memory.
+// Whether the strides of the tensor's dimensions of size 1 are known before it has memory. They may depend on those of
+// arguments, which are then guarded.
 bool lays_out(const at::Tensor& tensor) {
-  const bridge::Capture* capture = bridge::Capture::current();
+  bridge::Capture* capture = bridge::Capture::current();
   if (capture == nullptr || capture->closed()) return false;
   const bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
-  return trace != nullptr && capture->storages().lays_out(*trace);
+  if (trace == nullptr || !capture->storages().lays_out(*trace)) return false;
+  try {
+    capture->storages().hold_strides(*trace);
+  } catch (const bridge::CaptureAbort&) {  // an argument has strides that the program does not express
+    return false;
+  }
+  return true;
+}
+
+// The strides of a tensor which the capture copies and which is a view in eager mode, as reshape() makes it at a size
+// of 1; guards keep the program to these sizes. None: eager mode copies the tensor, too, which is guarded where sizes
+// of 0 and 1 decide.
+py::object strides_of_view(const at::Tensor& tensor) {
+  bridge::Capture* capture = bridge::Capture::current();
+  if (capture == nullptr || capture->closed()) return py::none();
+  const bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
+  if (trace == nullptr) return py::none();
+  capture->set_location();
+  std::unordered_set<uint32_t> all;
+  for (uint32_t i = 0; i < capture->storages().size(); ++i) all.insert(i);
+  const std::optional<bridge::AsView> view = capture->storages().as_view(*trace, all);
+  if (!view) return py::none();
+  py::tuple out(view->strides.size());
+  for (size_t d = 0; d < out.size(); ++d) out[d] = capture->env().pool().const_value(view->strides[d]);
+  return out;
 }
 
 // Evaluates the condition. A condition which depends on data or on a later call is assumed to hold and asserted at run
@@ -91,6 +119,7 @@ at::Tensor called(const std::string& op, const at::Tensor& input, const py::args
 void init_numbers(py::module_& m) {
   m.def("read_numbers", &read_numbers);
   m.def("lays_out", &lays_out);
+  m.def("strides_of_view", &strides_of_view);
   m.def("expect", &expect);
   m.def("drawn", &drawn);
   m.def("called", &called);

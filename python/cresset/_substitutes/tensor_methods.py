@@ -193,7 +193,7 @@ def is_contiguous(tensor, memory_format=torch.contiguous_format):
     """Tensor.is_contiguous() for the sizes of this call: guards are added where general sizes have another answer."""
     if torch._C.TensorBase.is_contiguous(tensor, memory_format=memory_format):
         return True
-    sizes, strides, rank = tensor.shape, tensor.stride(), tensor.dim()
+    sizes, strides, rank = tensor.shape, _C.strides_of_view(tensor) or tensor.stride(), tensor.dim()
     if memory_format is torch.contiguous_format:
         if any(n == 0 for n in sizes):
             return True
@@ -213,7 +213,12 @@ def is_contiguous(tensor, memory_format=torch.contiguous_format):
 
 def stride(tensor, *args, **kwargs):
     """Tensor.stride(): a dimension of size 1 may have any stride. Where the program does not lay the tensor out, the
-    stride is read from memory. Guards keep programs for other sizes from such a call."""
-    if any(n < 2 for n in tensor.shape) and not _C.lays_out(tensor):
+    stride is read from memory. So is the stride of a tensor without elements, which counts a size of 0 as 1. Guards keep
+    programs for other sizes from such a call."""
+    if any(n < 2 for n in tensor.shape) and (any(n == 0 for n in tensor.shape) or not _C.lays_out(tensor)):
         tensor.data_ptr()
-    return torch._C.TensorBase.stride(tensor, *args, **kwargs)
+    strides = torch._C.TensorBase.stride(tensor, *args, **kwargs)
+    viewed = _C.strides_of_view(tensor)
+    if viewed is None:
+        return strides
+    return viewed[args[0] if args else kwargs["dim"]] if args or kwargs else viewed

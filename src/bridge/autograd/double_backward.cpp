@@ -152,6 +152,12 @@ std::vector<bool> DoubleBackward::depends_on_leaves(const Call& call) const {
     return kind == DTypeCategory::Float || kind == DTypeCategory::Complex;
   };
   std::vector<bool> out(graph_.value_count());
+  // A tensor written as integers (`x.view(torch.int32)`) keeps its history, and its elements depend on integers.
+  const auto by_history = [&](graph::NodeId node, graph::ValueId v) {
+    const RecordedCall* const found = backward_->record != nullptr ? backward_->record->call_of(node) : nullptr;
+    const RecordedCall::Given* const given = found != nullptr ? found->find(v) : nullptr;
+    return given != nullptr && given->history.valid() && out[given->history.index];
+  };
   for (size_t i = 0; i < call.edges.size(); ++i) out[graph_.inputs[i].index] = call.edges[i].is_valid();
   for (size_t i = 0; i < constants_.size(); ++i) out[graph_.constants[i].index] = constants_[i].requires_grad();
   for (const graph::NodeId id : graph_.order) {
@@ -160,10 +166,10 @@ std::vector<bool> DoubleBackward::depends_on_leaves(const Call& call) const {
     std::vector<graph::Arg> read = node.args;
     if (traits.of_layout) read.erase(read.begin());
     bool depends = false;
-    graph::Graph::for_each_value(read, [&](const graph::ValueId& v) { depends |= out[v.index]; });
+    graph::Graph::for_each_value(read, [&](const graph::ValueId& v) { depends |= out[v.index] || by_history(id, v); });
     // Random numbers drawn into a tensor have no derivative.
     depends = depends && node.op != detach && !(traits.of_layout && traits.draws);
-    for (const graph::ValueId v : node.results) out[v.index] = depends && may_depend(v);
+    for (const graph::ValueId v : node.results) out[v.index] = (depends || by_history(id, v)) && may_depend(v);
   }
   return out;
 }

@@ -396,6 +396,7 @@ void RecordedForward::run_node(graph::NodeId id) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) continue;
     values_[node.results[i].index] = std::move(results[i]);
+    keep_history(call, node.results[i]);
     give_history(node.results[i]);
   }
 }
@@ -411,6 +412,15 @@ void RecordedForward::add_metadata(Node& node, const std::optional<ValueId>& of)
   for (const sym::ExprId e : type.sizes) sizes.push_back(integer_(e));
   node.add_input_metadata(
       at::empty_strided(sizes, std::vector<int64_t>(sizes.size()), at::dtype(to_torch(type.dtype))));
+}
+
+// Gives the contents of an unseen write the history of the contents before it.
+void RecordedForward::keep_history(const RecordedCall* call, ValueId id) {
+  const RecordedCall::Given* const kept = given_of(call, id);
+  if (kept == nullptr || !kept->history.valid()) return;
+  const at::Tensor& history = values_[kept->history.index];
+  values_[id.index] = history.defined() && history.requires_grad() ? with_history_of(values_[id.index], history)
+                                                                   : values_[id.index].detach();
 }
 
 // Connects a result of a custom function to the function's inputs.

@@ -45,6 +45,7 @@ class RecordedForward {
   void find_recorded();
   void run_steps(const graph::Node& node);
   at::Tensor argument(const RecordedCall* call, graph::ValueId id) const;
+  void keep_history(const RecordedCall* call, graph::ValueId id);
   void give_history(graph::ValueId id);
   void add_metadata(torch::autograd::Node& node, const std::optional<graph::ValueId>& of) const;
   void add_hooks();

@@ -1,12 +1,17 @@
 #include "bridge/capture/autograd_notes.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/SequenceNumber.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
+
+#include "bridge/aten/node_ptr.h"
+#include "bridge/capture/unseen_writes.h"
 
 namespace cresset::bridge {
 
@@ -22,10 +27,21 @@ namespace {
 // get no history: copies of lazily conjugated tensors, parts of a composite operator. The second number is then the
 // number of autograd nodes so far: it tells that such a value and its reader belong to one operator.
 constexpr uint64_t kBelowAutograd = std::numeric_limits<uint64_t>::max();
+// Contents of unseen writes have the origins below this one.
+constexpr uint64_t kOfContents = kBelowAutograd - 1;
 // The memory of a conjugated or negated view differs from the value that the view reads.
 constexpr uint64_t kOfMemory = uint64_t{1} << 63;
 
 Origin below_autograd_now() { return {kBelowAutograd, static_cast<uint32_t>(at::sequence_number::peek())}; }
+
+Origin of_contents(graph::ValueId contents) { return {kOfContents - contents.index, 0}; }
+
+// Gives the contents of an unseen write an origin.
+class ContentsOrigin final : public torch::autograd::Node {
+ public:
+  explicit ContentsOrigin(graph::ValueId contents) : Node(of_contents(contents).first) {}
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
+};
 
 std::optional<Origin> noted_origin(const at::Tensor& tensor, bool is_memory) {
   if (!tensor.requires_grad()) {
@@ -61,6 +77,17 @@ class ComputedValues {
 void AutogradNotes::note(const at::Tensor& tensor, graph::ValueId value, bool is_memory) {
   given_.push_back({value, tensor.requires_grad(), noted_origin(tensor, is_memory)});
   if (given_.back().wanted && given_.back().origin) first_.try_emplace(*given_.back().origin, value);
+}
+
+void note_unseen_write(AutogradNotes& notes, graph::ValueId before, graph::ValueId contents) {
+  if (before == contents) return;
+  const graph::ValueId history = notes.value(of_contents(before)).value_or(before);
+  const c10::InferenceMode with_histories(false);
+  // Stands for the written tensor with these contents, which may be a leaf without an origin.
+  at::Tensor written(at::detail::empty_cpu({}, at::kFloat));
+  torch::autograd::impl::set_gradient_edge(written, {make_node<ContentsOrigin>(contents), 0});
+  notes.note(written, history);
+  notes.note(written, contents);
 }
 
 void AutogradNotes::end_call(uint32_t begin, uint32_t end) {
@@ -104,9 +131,10 @@ AutogradRecord AutogradNotes::record(const graph::Graph& graph, uint32_t first_o
         out.reads_copies |= !is_forward && is_below;
         continue;
       }
-      const graph::ValueId history = given.origin ? first_.at(*given.origin) : given.value;
+      const std::optional<graph::ValueId> kept = given.origin ? std::nullopt : value(of_contents(given.value));
+      const graph::ValueId history = given.origin ? first_.at(*given.origin) : kept.value_or(given.value);
       // The segment made this leaf, since it is no argument: gradients end there.
-      const bool ends = !given.origin && graph.value(given.value).kind == graph::Value::Kind::Result;
+      const bool ends = !given.origin && !kept && graph.value(given.value).kind == graph::Value::Kind::Result;
       recorded.given.push_back({given.value, given.wanted && !ends ? history : graph::ValueId{}});
       out.reads_copies |= !is_forward && given.wanted && history != given.value;
     }

@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/forward_grad.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "bridge/aten/torch_modes.h"
 #include "bridge/capture/autograd_state.h"
 #include "bridge/capture/sym_node.h"
+#include "bridge/capture/unseen_writes.h"
 #include "bridge/symbolic/tensor_geometry.h"
 #include "ops/effects.h"
 #include "ops/op_def.h"
@@ -376,10 +378,44 @@ graph::ValueId laid_out(Capture& capture, graph::ValueId value, graph::ValueId l
 
 }  // namespace
 
+// Autograd sees no write in no_grad mode, nor one to x.data or to the memory of x as integers: the history of the base
+// stays the history of its contents before the write.
+static void note_history(AutogradNotes& notes, const at::Tensor& base, graph::ValueId contents) {
+  const auto* view = torch::autograd::impl::get_view_autograd_meta(base);
+  if (view != nullptr && view->has_bw_view() && view->get_attr_version() != static_cast<uint32_t>(base._version()))
+    return;  // an old history
+  const std::optional<Origin> origin = origin_of(base);
+  if (origin && !notes.value(*origin)) notes.note(base, contents);
+}
+
+// Whether autograd records nothing of a write to this tensor, whose base has a history.
+static bool is_unseen_write(Capture& capture, TraceTensor& tensor) {
+  StorageTable& storages = capture.storages();
+  const Storage& storage = storages[tensor.storage_id().index];
+  if (capture.counters.notes == nullptr || tensor.is_inference()) return false;
+  at::Tensor written(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(&tensor));
+  if (storage.real.defined()) {
+    const auto proxy = storages.proxies().find(storage.real.unsafeGetTensorImpl());
+    if (proxy != storages.proxies().end() && proxy->second.is_same(written)) written = storage.real;
+  }
+  if (c10::GradMode::is_enabled() && written.requires_grad()) return false;
+  std::vector<at::Tensor> bases;
+  if (storage.real.defined()) bases.push_back(storage.real);
+  for (const at::Tensor& live : capture.live().all())
+    if (const TraceTensor* trace = TraceTensor::from(live);
+        trace != nullptr && trace->storage_id() == tensor.storage_id() && trace->chain() == nullptr)
+      bases.push_back(live);
+  std::erase_if(bases, [](const at::Tensor& base) { return base.is_inference() || !base.requires_grad(); });
+  for (const at::Tensor& base : bases) note_history(*capture.counters.notes, base, storage.value);
+  return !bases.empty();
+}
+
 void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   Storage& storage = storages_[tensor.storage_id().index];
   storages_.require_writable(tensor);
   storages_.guard_copies_of(tensor.storage_id().index);
+  const bool is_unseen = is_unseen_write(*this, tensor);
+  const graph::ValueId before = storage.value;
   // Makes a written parameter an input proxy: a request for its memory must find the write done.
   if (storages_.uses_guests() && storage.version == 0 && storage.home == OutputSpec::Kind::Constant &&
       InputProxy::possible(storage.real))
@@ -389,6 +425,7 @@ void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   // A write through a transposed view would leave the value transposed, and a value computed from an argument with gaps
   // has none.
   storage.value = current = laid_out(*this, current, storage.value);
+  if (is_unseen) note_unseen_write(*counters.notes, before, current);
   if (storage.first.index < current.index) storages_.notes()->lies_as[current] = storage.first;
   ++storage.version;
   storages_.note_write(tensor.storage_id().index);

@@ -15,15 +15,17 @@
 namespace cresset::bridge {
 
 void StorageTable::note_copy(const TraceTensor& source, const TraceTensor& copy) {
-  const ViewOrCopy* choice = ViewOrCopy::current();
+  ViewOrCopy* const choice = ViewOrCopy::current();
   if (choice == nullptr) return;
   if (choice->choice({}).format == c10::MemoryFormat::Preserve) {  // made in the format that the source suggests
     notes_->choices[copy.value] = choice->choice(source.value);
     return;
   }
   const uint32_t from = source.storage_id().index, to = copy.storage_id().index;
-  for (const PossibleView& known : possible_views_) {  // the second step of a reshape
-    if (known.copy != from) continue;
+  const bool is_second_step = choice->has_made(from);
+  choice->note_made(to);
+  for (const PossibleView& known : possible_views_) {
+    if (!is_second_step || known.copy != from) continue;
     PossibleView next = known;
     next.copy = to;
     next.choice.any_view = true;

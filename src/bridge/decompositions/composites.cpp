@@ -379,13 +379,28 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
   run_natively(op, *capture, *stack);
 }
 
+// Specializes the sizes of the tensor, and the symbols of the condition, which are 0 or 1: with numbers for them, the
+// condition's answer is provable.
+void specialize_single_sizes(sym::ShapeEnv& env, const TraceTensor& tensor, sym::ExprId condition) {
+  std::vector<sym::ExprId> sizes = tensor.type().sizes;
+  std::vector<sym::VarId> vars;
+  env.pool().collect_vars(condition, vars);
+  for (const sym::VarId var : vars) sizes.push_back(env.pool().var(var));
+  for (const sym::ExprId size : sizes)
+    if (env.hint_or(size, 2) < 2) (void)env.specialize(size, current_reason());
+}
+
 // Under no_grad(), a view of a tensor that wants gradients wants them, too, and a copy does not. There it is guarded
 // that eager makes a copy. False: it makes a view, and the guards say so.
 bool is_copy_where_seen(Capture& capture, const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
   if (c10::GradMode::is_enabled() || !self.requires_grad() || result.requires_grad()) return true;
   bool copies = true;
-  for (const auto& [condition, answer] : choice.answers())
-    copies = capture.env().evaluate(condition, [] { return current_reason(); }).value_or(answer) == answer && copies;
+  for (const auto& [condition, answer] : choice.answers()) {
+    const bool is_copy = capture.env().evaluate(condition, [] { return current_reason(); }).value_or(answer) == answer;
+    if (const TraceTensor* trace = TraceTensor::from(self); !is_copy && trace != nullptr)
+      specialize_single_sizes(capture.env(), *trace, condition);
+    copies = copies && is_copy;
+  }
   return copies;
 }
 

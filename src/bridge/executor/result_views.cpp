@@ -5,6 +5,8 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+
 #include "bridge/aten/autograd_history.h"
 #include "bridge/aten/dtypes.h"
 #include "bridge/aten/empty_strides.h"
@@ -19,6 +21,8 @@ ResultViews::ResultViews(std::vector<OutputSpec> specs, const sym::ExprPool& poo
   for (OutputSpec& spec : specs) {
     const c10::ScalarType dtype = to_torch(spec.dtype);
     View view{std::move(spec), static_cast<uint32_t>(exprs.size()), dtype};
+    view.expands = std::any_of(view.spec.strides.begin(), view.spec.strides.end(),
+                               [&](sym::ExprId stride) { return pool.is_const(stride, 0); });
     if (view.spec.is_view) {
       for (const Extent& extent : view.spec.extents()) {
         exprs.insert(exprs.end(), extent.sizes.begin(), extent.sizes.end());
@@ -104,7 +108,7 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   const size_t rank = v.spec.sizes.size();
   const c10::IntArrayRef sizes(numbers, rank);
   std::vector<int64_t> strides(numbers + rank, numbers + 2 * rank);
-  if (base.numel() == 0) count_empty_as_one(sizes, strides);
+  if (base.numel() == 0 && !v.expands) count_empty_as_one(sizes, strides);
   if (!exact.empty() && same_addresses(sizes, strides, exact)) strides = exact.vec();
   const int64_t offset = numbers[2 * rank];
   const at::Tensor strided = parent.is_same(base)

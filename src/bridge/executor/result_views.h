@@ -47,6 +47,7 @@ class ResultViews {
     OutputSpec spec;
     uint32_t first = 0;  // index of sizes, strides, offset in geometry_'s outputs
     c10::ScalarType dtype;
+    bool expands = false;  // a stride is 0 for all sizes, so the strides are not row-major
   };
   // exact: the view's strides; empty: the strides of the geometry.
   // `made`: earlier results, among them OutputSpec::viewed.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "bridge/aten/empty_strides.h"
 #include "bridge/capture/capture.h"
 #include "ops/op_def.h"
 
@@ -85,7 +86,8 @@ class FixedStrides {
       all_fixed = all_fixed && fixed_[v.index];
       all_rows = all_rows && in_rows(graph_.pool(), graph_.type(v));
     });
-    if (def.op_class == OpClass::View) return all_fixed && keeps_formula(node, type, all_rows && rows);
+    // Products of sizes count a size of 0 as 0 and ATen counts it as 1, which is corrected for row-major strides alone.
+    if (def.op_class == OpClass::View) return rows && all_fixed && keeps_formula(node, type, all_rows);
     if (!rows) return false;
     if (type.rank() <= 1 && def.op_class == OpClass::Pointwise && !takes_format(def)) return true;
     if (type.rank() == 0 || def.op_class == OpClass::Reduction || (all_fixed && all_rows)) return true;
@@ -301,8 +303,12 @@ class VisibleStrides::Maker {
 TensorType VisibleStrides::Steps::type_of(graph::Graph& scratch, const Type& type,
                                           const std::vector<int64_t>& values) const {
   TensorType out{type.dtype, type.device, {}, {}};
-  for (const uint32_t n : type.sizes) out.sizes.push_back(scratch.pool().constant(values[n]));
-  for (const uint32_t n : type.strides) out.strides.push_back(scratch.pool().constant(values[n]));
+  std::vector<int64_t> sizes, strides;
+  for (const uint32_t n : type.sizes) sizes.push_back(values[n]);
+  for (const uint32_t n : type.strides) strides.push_back(values[n]);
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) count_empty_as_one(sizes, strides);
+  for (const int64_t size : sizes) out.sizes.push_back(scratch.pool().constant(size));
+  for (const int64_t stride : strides) out.strides.push_back(scratch.pool().constant(stride));
   return out;
 }
 

@@ -45,12 +45,21 @@ std::vector<size_t> channels_last_order(size_t rank) {
 }  // namespace
 
 bool is_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides) {
+  const auto is_empty = [&](sym::ExprId size) { return env.pool().is_const(env.simplify(size), 0); };
+  if (std::any_of(sizes.begin(), sizes.end(), is_empty)) return true;
   std::vector<size_t> order(sizes.size());
   std::iota(order.rbegin(), order.rend(), 0);
   return dense_in_order(env, sizes, strides, order);
 }
 
 namespace {
+
+// A tensor without elements is contiguous whatever its strides are, and so an operator returns it as it is.
+void answer_has_elements(sym::ShapeEnv& env, const Exprs& sizes) {
+  sym::ExprPool& pool = env.pool();
+  for (const sym::ExprId size : sizes)
+    if (!pool.is_const(env.simplify(size))) ViewOrCopy::answered(pool.ne(size, pool.constant(0)), true);
+}
 
 // Whether dimensions lie in `order`, innermost first, without gaps.
 bool decide_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, const std::vector<size_t>& order,
@@ -77,6 +86,7 @@ bool decide_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& stri
   if (is_contiguous(env, sizes, strides)) return true;
   std::vector<size_t> order(sizes.size());
   std::iota(order.rbegin(), order.rend(), 0);
+  answer_has_elements(env, sizes);
   return decide_order(env, sizes, strides, order, why);
 }
 
@@ -95,8 +105,13 @@ bool decide_format(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
                    const std::function<sym::Reason()>& why) {
   std::vector<size_t> order(sizes.size());
   std::iota(order.rbegin(), order.rend(), 0);
-  if (format != c10::MemoryFormat::Contiguous) order = channels_last_order(sizes.size());
   sym::ExprPool& pool = env.pool();
+  if (format != c10::MemoryFormat::Contiguous) {
+    order = channels_last_order(sizes.size());
+  } else {  // a tensor without elements is contiguous
+    for (const sym::ExprId size : sizes)
+      if (env.hint(size) == 0) return env.evaluate(pool.eq(size, pool.constant(0)), why).value_or(false);
+  }
   sym::ExprId expected = pool.constant(1);
   for (const size_t d : order) {
     const sym::ExprId fits = pool.logical_or(pool.eq(sizes[d], pool.constant(1)), pool.eq(strides[d], expected));

@@ -6,6 +6,7 @@
 
 #include <c10/core/MemoryFormat.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -44,11 +45,15 @@ class ViewOrCopy {
     if (current() != nullptr) current()->answers_.emplace_back(condition, answer);
   }
   const Answers& answers() const { return answers_; }
+  // Storages of copies which this operator made: a reshape copies first, and then views or copies the copy.
+  void note_made(uint32_t storage) { made_.push_back(storage); }
+  bool has_made(uint32_t storage) const { return std::find(made_.begin(), made_.end(), storage) != made_.end(); }
   ViewChoice choice(graph::ValueId source) const { return {source, false, format_, as_suggested_}; }
 
  private:
   ViewOrCopy* outer_;
   Answers answers_;
+  std::vector<uint32_t> made_;
   c10::MemoryFormat format_;
   bool as_suggested_;
 };

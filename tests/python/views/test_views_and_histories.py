@@ -175,6 +175,49 @@ UNSEEN = {
 }
 
 
+def doubled_in_no_grad_mode(x):
+    with torch.no_grad():
+        x.mul_(2)
+
+
+KEEP_HISTORIES = {
+    "no_grad": doubled_in_no_grad_mode,
+    "data": lambda x: x.data.mul_(2),
+    "twice": lambda x: (x.data.mul_(2), doubled_in_no_grad_mode(x)),
+    "part": lambda x: x.data[:1].zero_(),
+    "integers": lambda x: x.data.view(torch.int64).add_(1),
+}
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("of", ["tensor", "view", "own", "view of own"])
+@pytest.mark.parametrize("make", MAKE)
+@pytest.mark.parametrize("name", KEEP_HISTORIES)
+def test_unseen_writes_keep_histories(name, make, of, order):
+    """Weights clipped through `.data` before their use, for one: gradients do not flow through the write."""
+
+    def f(x):
+        y = x * 3 if "own" in of else x
+        v = y.t() if "view" in of else y
+        KEEP_HISTORIES[name](y)
+        return (v.sin(),)
+
+    assert_same(f, MAKE[make], order)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("function", [torch.relu, torch.sin, lambda x: x * x])
+def test_writes_as_integers(function, order):
+    """The elements come from integers, and the history is that of the tensor of which they are a view."""
+
+    def f(x):
+        v = x.t()
+        v.view(torch.int64).add_(1)
+        return (function(v),)
+
+    assert_same(f, MAKE["history"], order)
+
+
 @pytest.mark.parametrize("name", UNSEEN)
 @pytest.mark.parametrize("function", [torch.clone, lambda x: x * 3, lambda x: x + 1])
 def test_second_gradients_beside_unseen_writes(name, function):
@@ -185,6 +228,31 @@ def test_second_gradients_beside_unseen_writes(name, function):
         return (y,)
 
     assert_same(f, MAKE["leaf"], order=2)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("seen", [lambda v: v.sub_(0.5), lambda v: v.mul_(v)])
+@pytest.mark.parametrize("make", ["history", "part"])
+def test_unseen_writes_behind_seen_ones(make, seen, order):
+    """The argument's history is that of its contents before the write in no_grad mode."""
+
+    def f(x):
+        v = x[:, ::2]
+        seen(v)
+        with torch.no_grad():
+            v.fill_(3)
+        return ()
+
+    def own(x):
+        y = x * 2
+        v = y[:, ::2]
+        seen(v)
+        with torch.no_grad():
+            v.fill_(3)
+        return (y,)
+
+    assert_same(f, MAKE[make], order)
+    assert_same(own, MAKE[make], order)
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.float32])

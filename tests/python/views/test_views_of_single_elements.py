@@ -25,6 +25,14 @@ STRIDES = {
     "parts of conjugates": (lambda x: x[:1, ::2].conj().imag, "complex"),
     "numbers of half the size": (lambda x: x.unfold(0, 1, 1).mT.view(torch.float32) if len(x) else x, "complex"),
     "integers": (lambda x: x[:1].view(torch.int32)[:, :1], "float"),
+    "stack of diagonals": (lambda x: torch.stack([x[:, None].diagonal()] * 2).T, "float"),
+    "stack of complex diagonals": (lambda x: torch.stack([x[:, None].diagonal()] * 2).T, "complex"),
+    "transposed sum": (lambda x: (x.sum(0, keepdim=True) + x[:0]).mT, "float"),
+    "expanded rows that are none": (lambda x: (x[0] if len(x) else x.sum(0))[:0].sin().expand(2, -1), "float"),
+    "contiguous copy of a format": (
+        lambda x: x[None, None].mT.to(memory_format=torch.channels_last).to(memory_format=torch.contiguous_format),
+        "float",
+    ),
     "pairs of numbers": (lambda x: torch.view_as_complex(torch.stack([x, x], -1)[:1]), "float"),
 }
 SIZES = [(3, 4), (1, 4), (4, 1), (1, 1), (2, 5), (0, 4)]
@@ -49,6 +57,33 @@ def test_strides(name):
                 continue
             x = torch.arange(float(torch.Size(sizes).numel())).reshape(sizes).to(dtype)
             assert seen(compiled, x) == seen(f, x), sizes
+
+
+NUMBERS = {
+    "strides of a computed tensor": lambda x: x.tril().stride(),
+    "a stride of a computed tensor": lambda x: (x + 1).stride(0),
+    "strides of a flattened column": lambda x: x[:, : x.shape[0]].flatten().stride(),
+    "strides of joined dimensions": lambda x: x[None].permute(2, 0, 1).flatten(0, 1).stride(),
+    "a stride of joined dimensions": lambda x: x[None].permute(2, 0, 1).flatten(0, 1).stride(dim=-1),
+    "contiguous": lambda x: x[None].permute(2, 0, 1).flatten(0, 1).is_contiguous(),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@torch.no_grad()
+def test_numbers_of_layouts(name):
+    f = NUMBERS[name]
+    for first in range(len(SIZES)):
+        cresset.reset()
+        compiled = cresset.compile(f)
+        for sizes in SIZES[first:] + SIZES[:first]:
+            whole = torch.arange(float(torch.Size(sizes).numel()))
+            for x in (
+                whole.reshape(sizes),
+                whole.reshape(sizes[::-1]).mT,
+                torch.stack([whole] * 2, 1)[:, 0].view(sizes),
+            ):
+                assert compiled(x) == f(x), (sizes, x.stride())
 
 
 VIEWS = ["x[0]", "x.view(-1)", "x.reshape(x.shape)", "x.mT", "x.expand(2, *x.shape)", "x.split(1)[0]", "x.detach()"]
