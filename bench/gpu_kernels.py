@@ -125,7 +125,8 @@ def brief(row):
         return f"{row['name']:28} {row['dtype']:5} {row['size']:7} {row['error']}"
     us = "  ".join(f"{side} {1e3 * ms:8.1f}" for side, ms in row["ms"].items())
     share = f"{row['over_better']:.2f} of the better, bound {row['bound']['cresset']:.2f}"
-    return f"{row['name']:28} {row['dtype']:5} {row['size']:7} us: {us}  {share}, {row.get('difference')}"
+    again = f", {row['stats']['graphs']} compilations" if row["stats"]["graphs"] > 1 else ""
+    return f"{row['name']:28} {row['dtype']:5} {row['size']:7} us: {us}  {share}, {row.get('difference')}{again}"
 
 
 def main():

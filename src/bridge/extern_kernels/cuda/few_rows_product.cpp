@@ -23,7 +23,9 @@ using loop::Op;
 using loop::ScalarId;
 using runtime::TensorId;
 
-constexpr int64_t kMostRows = 4;
+// Measured on an H200: with more than a row, the threads' reads of a matrix beyond this size take longer than a
+// library's product.
+constexpr int64_t kMostRows = 4, kMostBytesOfRows = int64_t{12} << 20;
 
 // out[m, n] = sum over k of a[m, k] * b[n, k] (+ bias[n]). Size symbols: rows, columns, inner, strides of a's and b's
 // rows; strides of elements are 1, and out is contiguous.
@@ -142,6 +144,8 @@ std::unique_ptr<ExternKernel> bind_few_rows_product(const runtime::ExternCall& c
   const int64_t rows = a.sizes[0], inner = a.sizes[1], columns = b.sizes[1];
   const bool in_rows = (a.strides[1] == 1 || inner == 1) && (b.strides[0] == 1 || inner == 1);
   const bool dense = (out.strides[1] == 1 || columns == 1) && (out.strides[0] == columns || rows == 1);
+  const int64_t bytes = rows * columns * inner * static_cast<int64_t>(c10::elementSize(b.dtype));
+  if (rows > 1 && bytes > kMostBytesOfRows) return nullptr;
   if (rows < 1 || rows > kMostRows || inner == 0 || columns == 0 || !in_rows || !dense) return nullptr;
   if (operands->bias && context.slot(*operands->bias).strides[0] != 1 && columns > 1) return nullptr;
   const Compiled& found = compiled(*from_torch(a.dtype), operands->bias.has_value());

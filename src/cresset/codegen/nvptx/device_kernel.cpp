@@ -99,9 +99,16 @@ Machine DeviceKernel::machine_for(const Numbers& numbers) const {
     const auto variant = static_cast<Variant>(v);
     const bool splits = variant != Variant::Kept && variant != Variant::Shared && numbers[kMaySplit] != 0;
     if (splits && numbers.has(variant) && numbers.outer_chunks(variant) <= threads)
-      out.registers[static_cast<size_t>(v)] = properties_of(variant).registers;
+      out.registers[static_cast<size_t>(v)] = registers_of(variant);
   }
   return out;
+}
+
+// The driver is asked once: every vector of sizes has launches of its own.
+int DeviceKernel::registers_of(Variant variant) const {
+  std::atomic<int>& known = registers_[static_cast<size_t>(variant)];
+  if (known.load() == 0) known.store(properties_of(variant).registers);
+  return known.load();
 }
 
 runtime::FunctionProperties DeviceKernel::properties_of(Variant variant) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 
 #include "codegen/nvptx/launch.h"
@@ -36,9 +37,11 @@ class DeviceKernel final : public runtime::CompiledKernel {
       : CompiledKernel(std::move(record)), device_(std::move(device)) {}
 
   void describe_machine();
+  int registers_of(Variant variant) const;
 
   const std::shared_ptr<runtime::GpuDevice> device_;
   Machine machine_;
+  mutable std::array<std::atomic<int>, kVariants> registers_{};  // 0: not asked yet
   std::array<runtime::DeviceFunction, kVariants> functions_{};
 };
 
