@@ -112,8 +112,9 @@ class CaptureKernel final : public c10::OperatorKernel {
 
   bool is_of_lists(const Stack& stack) const {
     if (!std::string_view(entry_->name).starts_with("aten::_foreach_")) return false;
-    const c10::IValue& first = stack[stack.size() - entry_->arg_types.size()];
-    return first.isTensorList() && first.toTensorList().size() > 0 && !first.toTensorList().get(0).is_meta() &&
+    const auto arguments = stack.end() - static_cast<long>(entry_->arg_types.size());
+    const auto list = std::find_if(arguments, stack.end(), [](const c10::IValue& v) { return v.isTensorList(); });
+    return list != stack.end() && list->toTensorList().size() > 0 && !list->toTensorList().get(0).is_meta() &&
            handle_.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
   }
 
