@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace cresset::runtime {
 namespace {
@@ -82,14 +83,22 @@ Blocks::Blocks(const Program& program, const std::vector<int64_t>& numbers, std:
   find_least();
 }
 
+// The device of the arena; that of no tensor, where none lies in the arena.
+static std::optional<graph::Device> arena_device(const Program& program) {
+  for (const TensorSlot& slot : program.tensors)
+    if (slot.home == Home::Arena) return slot.device;
+  return std::nullopt;
+}
+
 void Blocks::add_bins(const Program& program, const std::vector<int64_t>& numbers) {
+  const std::optional<graph::Device> device = arena_device(program);
   for (const Block& block : list)
     if (block.output == kNone && block.bytes != 0)
       needed = std::max(needed, block.last == kNone ? kNone : block.last + 1);
   for (uint32_t t = 0; t < program.tensors.size(); ++t) {
     const TensorSlot& slot = program.tensors[t];
     const int64_t bytes = numbers[slot.bytes.index];
-    if (slot.home != Home::Fresh) continue;
+    if (slot.home != Home::Fresh || slot.device != device) continue;
     const int64_t least = std::max(kLeastGap, alive / (slot.first_step >= needed ? kSmallPart : kTolerance));
     if (bytes < least && !slot.continues.valid()) continue;
     const uint32_t block = of[t];

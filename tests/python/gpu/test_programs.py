@@ -521,3 +521,17 @@ def test_out_of_memory_leaves_the_function_usable():
         assert_same(compiled(small), expected)
     finally:
         simulated.set_memory_limit(0, 0)
+
+
+def test_results_of_a_device_lend_no_memory_to_another():
+    """Intermediates lie in memory of results that are made later: only on their own device."""
+
+    def program(on_cpu, on_gpu):
+        mean = on_gpu.softmax(-1).cumsum(0).mean(1)
+        total = on_cpu.softmax(-1).cumsum(0).mean(1)
+        return (on_cpu * 2).exp(), (on_gpu + mean[:, None]).sin(), mean, total
+
+    compiled = cresset.compile(program)
+    for n in (64, 128, 64):
+        inputs = torch.rand(n, n), torch.rand(n, n).to("cuda")
+        assert_same(compiled(*inputs), program(*inputs))

@@ -135,6 +135,19 @@ TEST(ArenaPlan, OutputsLendTheirMemoryUntilTheyAreWritten) {
   EXPECT_EQ(plan.arena(), 8192);
 }
 
+// A kernel of the CPU would write into memory of the GPU.
+TEST(ArenaPlan, OutputsLendTheirMemoryOnTheirDeviceAlone) {
+  const graph::Device devices[] = {{DeviceKind::Cpu, 0}, {DeviceKind::Cuda, 0}, {DeviceKind::Cuda, 1}};
+  for (const graph::Device& of_output : devices) {
+    Tensors t;
+    const TensorId early = t.add(8192, 0, 1);
+    const TensorId output = t.add(8192, 2, UINT32_MAX - 1, Home::Fresh);
+    t.program.tensors[early.index].device = devices[1];
+    t.program.tensors[output.index].device = of_output;
+    EXPECT_EQ(t.plan().places[early.index].host.valid(), of_output == devices[1]);
+  }
+}
+
 TEST(ArenaPlan, SmallOutputsMadeAfterItsLastUseDoNotLend) {
   Tensors t;
   t.add(65536, 0, 1);
