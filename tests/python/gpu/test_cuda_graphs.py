@@ -26,7 +26,7 @@ import cresset
 CALLS = 9  # three from the tape, then recordings, and replays with addresses that moved
 # No step of these is in a graph: too few steps, or steps that read data.
 NO_GRAPHS = {
-    "branch", "causal_attention", "channels_last", "complex", "concatenated", "constant_tensor",
+    "branch", "causal_attention", "channels_last", "complex", "concatenated", "constant_tensor", "cross_entropy",
     "doubles", "embedding", "element_on_the_host", "factories", "from_the_host", "grouped_attention",
     "images", "integer_on_the_host", "item", "like", "mask", "masked_attention", "nonzero", "number_on_the_host",
     "pointwise", "resized_images", "sum_with_the_host", "to_the_host", "writes", "writes_columns", "attention",
