@@ -62,6 +62,8 @@ gpu: build  ## the tests and the benchmark of CUDA, on this machine's GPU (a CUD
 	@$(PY) -m pytest -q -p no:cacheprovider tests/python/gpu
 	@$(PY) bench/gpu.py $(BENCH) --json bench/results/$(shell date +%F)-gpu.json
 	@$(PY) bench/gpu_graphs.py --json bench/results/$(shell date +%F)-gpu-graphs.json
+	@$(PY) bench/gpu_kernels.py --json bench/results/$(shell date +%F)-gpu-kernels.json
+	@$(PY) bench/gpu_decode.py --json bench/results/$(shell date +%F)-gpu-decode.json
 
 golden: build  ## the golden text tests only
 	@$(BUILD)/tests/unit/compile_test --gtest_filter='*Golden*:*golden*'
