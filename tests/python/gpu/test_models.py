@@ -86,8 +86,8 @@ def test_inference(name, full):
     for sizes in sizes_of(subject):
         arguments = subject.arguments(model, *sizes)
         with torch.no_grad():
+            eager = results(mine(**to_cuda(arguments)))  # first: some models keep tensors by device
             got = results(compiled(**to_cuda(arguments)))
-            eager = results(mine(**to_cuda(arguments)))
             exact = results(reference(**to_cuda(arguments, torch.float64)))
         assert_close(got, eager, exact)
     stats = cresset.stats()
@@ -126,8 +126,8 @@ def test_generation(name, cache, full):
         options.update(cache_implementation="static", disable_compile=True)
     with torch.no_grad():
         expected = model.generate(**inputs, **options)
-        generate = forward(model)
-        assert torch.equal(generate(**inputs, **options), expected)
-        compilations = cresset.stats()["graphs"]
-        assert torch.equal(generate(**inputs, **options), expected)
-    assert cresset.stats()["graphs"] == compilations
+        generate, compilations = forward(model), []
+        for _ in range(3):  # the first ones meet new and used caches
+            assert torch.equal(generate(**inputs, **options), expected)
+            compilations.append(cresset.stats()["graphs"])
+    assert compilations[1] == compilations[2] <= 4
