@@ -97,8 +97,7 @@ class BoundContext {
   // Makes `result` the contents of the slot. Its memory replaces the planned memory if sizes and strides agree;
   // otherwise it is copied. `op` is named in errors.
   void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);
-  int threads() const { return launching_.host_threads; }
-  const runtime::LaunchContext& launch_context() const { return launching_; }
+  const runtime::LaunchContext& launch_context() const { return launching_; }  // of the running call
   // The device of the slot's memory.
   c10::Device device(runtime::TensorId id) const { return slots_[id.index].memory->device(); }
   // The device of the arena. PlaceResults serves programs with an arena in host memory.
