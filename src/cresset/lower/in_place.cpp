@@ -114,7 +114,6 @@ class Writer {
     for (const Use& use : uses_[from.index]) replace(steps_[use.step], from, to);
     for (runtime::TensorSlot& slot : program_.tensors)
       if (slot.home == Home::View && slot.base == from) slot.base = to;
-    copy.from = to;
   }
 
   // Intermediates beside the arena's device are allocated one by one.
@@ -137,6 +136,7 @@ class Writer {
   static void replace(runtime::Step& step, TensorId from, TensorId to) {
     if (auto* const launch = std::get_if<runtime::Launch>(&step))
       return std::replace(launch->buffers.begin(), launch->buffers.end(), from, to);
+    if (auto* const copy = std::get_if<runtime::Copy>(&step); copy != nullptr && copy->from == from) copy->from = to;
     auto* const call = std::get_if<runtime::ExternCall>(&step);
     if (call == nullptr) return;
     std::replace(call->results.begin(), call->results.end(), from, to);

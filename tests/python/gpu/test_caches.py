@@ -72,13 +72,20 @@ def attention(cache, position, new):
     return torch.nn.functional.scaled_dot_product_attention(new, cache, cache)
 
 
+def copied_to_another(cache, position, new):
+    once = cache.index_copy(2, position, new)
+    cache.copy_(once)
+    new.copy_(once[:, :, :1])
+    return once.sum(2), cache.sum()
+
+
 def returned(cache, position, new):
     return cache.index_copy_(2, position, new), cache[:, :, :2]
 
 
 PROGRAMS = [
     index_copy, index_put, index_put_of_rows, scatter, scatter_add, index_add, twice, read_before, read_again_as_it_was,
-    attention, returned,
+    attention, copied_to_another, returned,
 ]  # fmt: skip
 IN_PLACE = {index_copy, index_put, scatter, scatter_add, index_add, read_before}
 
@@ -92,9 +99,11 @@ def test_caches(program, graphs):
     compiled = cresset.compile(program, options={"cuda_graphs": graphs})
     for position in range(1, 9):
         at, new = torch.tensor([position]).cuda(), torch.rand(2, 3, 1, 4).cuda()
+        its_new = new.clone()
         version, its_version = mine._version, its._version
-        got, expected = compiled(mine, at, new), program(its, at, new)
+        got, expected = compiled(mine, at, new), program(its, at, its_new)
         torch.testing.assert_close(got, expected)
+        torch.testing.assert_close(new, its_new)
         torch.testing.assert_close(mine, its)
         assert mine._version - version == its._version - its_version
     assert cresset.stats()["graphs"] == 1 and cresset.stats()["graph_breaks"] == 0

@@ -304,3 +304,38 @@ def test_a_write_beside_one_through_data_is_still_told_of():
     for call in (function, cresset.compile(function)):
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             call(torch.ones(4, requires_grad=True)).sum().backward()
+
+
+def read_later(x, y, v):
+    w = v.sin() * 2
+    x.copy_(w), y.copy_(w)
+    return (w + 1).sum()
+
+
+def returned_too(x, y, v):
+    w = v.sin() * 2
+    x.copy_(w), y.add_(w)
+    return w
+
+
+def through_a_view(x, y, v):
+    w = v.sin() * 2
+    x.copy_(w), y.copy_(w.flip(0))
+    return w[1:] * 3
+
+
+def crossed(x, y, v):
+    a, b = x + v, y * v
+    x.copy_(b), y.copy_(a)
+    return a - b
+
+
+@pytest.mark.parametrize("program", [read_later, returned_too, through_a_view, crossed], ids=lambda p: p.__name__)
+def test_one_value_written_to_several_inputs(program):
+    compiled = cresset.compile(program)
+    for _ in range(3):
+        mine = [torch.rand(64) for _ in range(3)]
+        its = [t.clone() for t in mine]
+        got, expected = compiled(*mine), program(*its)
+        torch.testing.assert_close(got, expected)
+        torch.testing.assert_close(mine, its)
