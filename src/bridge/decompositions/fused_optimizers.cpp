@@ -84,9 +84,10 @@ void adam_step(const Adam& adam, const Rate& lr, const Scaling& scaling, const T
   scaling.write(square, v);
 }
 
+// Rate: double, or const Tensor&.
 template <bool decoupled, class Rate>
 void fused_adam(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
-                TensorList max_exp_avg_sqs, TensorList state_steps, const Rate& lr, double beta1, double beta2,
+                TensorList max_exp_avg_sqs, TensorList state_steps, Rate lr, double beta1, double beta2,
                 double weight_decay, double eps, bool amsgrad, bool maximize, const MaybeTensor& grad_scale,
                 const MaybeTensor& found_inf) {
   const Adam adam{beta1, beta2, weight_decay, eps, amsgrad, maximize, decoupled};
@@ -95,18 +96,10 @@ void fused_adam(TensorList self, TensorList grads, TensorList exp_avgs, TensorLi
     adam_step(adam, lr, scaling, self[i], grads[i], exp_avgs[i], exp_avg_sqs[i],
               amsgrad ? max_exp_avg_sqs[i] : Tensor(), state_steps[i]);
 }
-template <bool decoupled>
-void fused_adam_number(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
-                       TensorList max_exp_avg_sqs, TensorList state_steps, double lr, double beta1, double beta2,
-                       double weight_decay, double eps, bool amsgrad, bool maximize, const MaybeTensor& grad_scale,
-                       const MaybeTensor& found_inf) {
-  fused_adam<decoupled>(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2,
-                        weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);
-}
 
 template <class Rate>
 void fused_sgd(TensorList self, TensorList grads, TensorList momentum_buffers, double weight_decay, double momentum,
-               const Rate& lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
+               Rate lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
                const MaybeTensor& grad_scale, const MaybeTensor& found_inf) {
   const Scaling scaling(grad_scale, found_inf);
   for (size_t i = 0; i < self.size(); ++i) {
@@ -122,15 +115,9 @@ void fused_sgd(TensorList self, TensorList grads, TensorList momentum_buffers, d
     scaling.write(self[i], p.sub(g.mul(factor(lr, self[i]))));
   }
 }
-void fused_sgd_number(TensorList self, TensorList grads, TensorList momentum_buffers, double weight_decay,
-                      double momentum, double lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
-                      const MaybeTensor& grad_scale, const MaybeTensor& found_inf) {
-  fused_sgd(self, grads, momentum_buffers, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step,
-            grad_scale, found_inf);
-}
 
 template <class Rate>
-void fused_adagrad(TensorList self, TensorList grads, TensorList state_sums, TensorList state_steps, const Rate& lr,
+void fused_adagrad(TensorList self, TensorList grads, TensorList state_sums, TensorList state_steps, Rate lr,
                    double lr_decay, double weight_decay, double eps, bool maximize, const MaybeTensor& grad_scale,
                    const MaybeTensor& found_inf) {
   const Scaling scaling(grad_scale, found_inf);
@@ -145,11 +132,6 @@ void fused_adagrad(TensorList self, TensorList grads, TensorList state_sums, Ten
     scaling.write(state_sums[i], sum);
   }
 }
-void fused_adagrad_number(TensorList self, TensorList grads, TensorList state_sums, TensorList state_steps, double lr,
-                          double lr_decay, double weight_decay, double eps, bool maximize,
-                          const MaybeTensor& grad_scale, const MaybeTensor& found_inf) {
-  fused_adagrad(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale, found_inf);
-}
 
 }  // namespace
 
@@ -158,14 +140,14 @@ void add_fused_optimizers(torch::Library& library) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("aten::") + name, overload})) return;  // an older torch
     library.impl((std::string(name) + (*overload == 0 ? "" : ".") + overload).c_str(), function);
   };
-  add("_fused_adam_", "", TORCH_FN(fused_adam_number<false>));
-  add("_fused_adam_", "tensor_lr", TORCH_FN((fused_adam<false, Tensor>)));
-  add("_fused_adamw_", "", TORCH_FN(fused_adam_number<true>));
-  add("_fused_adamw_", "tensor_lr", TORCH_FN((fused_adam<true, Tensor>)));
-  add("_fused_sgd_", "", TORCH_FN(fused_sgd_number));
-  add("_fused_sgd_", "tensor_lr", TORCH_FN(fused_sgd<Tensor>));
-  add("_fused_adagrad_", "", TORCH_FN(fused_adagrad_number));
-  add("_fused_adagrad_", "tensor_lr", TORCH_FN(fused_adagrad<Tensor>));
+  add("_fused_adam_", "", TORCH_FN((fused_adam<false, double>)));
+  add("_fused_adam_", "tensor_lr", TORCH_FN((fused_adam<false, const Tensor&>)));
+  add("_fused_adamw_", "", TORCH_FN((fused_adam<true, double>)));
+  add("_fused_adamw_", "tensor_lr", TORCH_FN((fused_adam<true, const Tensor&>)));
+  add("_fused_sgd_", "", TORCH_FN(fused_sgd<double>));
+  add("_fused_sgd_", "tensor_lr", TORCH_FN(fused_sgd<const Tensor&>));
+  add("_fused_adagrad_", "", TORCH_FN(fused_adagrad<double>));
+  add("_fused_adagrad_", "tensor_lr", TORCH_FN(fused_adagrad<const Tensor&>));
 }
 
 }  // namespace cresset::bridge
