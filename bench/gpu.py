@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT / "tests/python"), str(ROOT / "bench/lib")]
 
 import noise  # noqa: E402
 import torch  # noqa: E402
+from gpu_timing import difference, seconds_of  # noqa: E402
 from harness import models  # noqa: E402
 from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
@@ -67,30 +68,6 @@ def one_call(function, module, inputs, train):
     return results
 
 
-def timed(run):
-    """(seconds on the device, seconds until the calls returned), of one call."""
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    torch.cuda.synchronize()
-    begin.record()
-    start = time.perf_counter()
-    for _ in range(CALLS):
-        run()
-    issued = time.perf_counter() - start
-    end.record()
-    torch.cuda.synchronize()
-    return begin.elapsed_time(end) / 1e3 / CALLS, issued / CALLS
-
-
-def difference(got, expected):
-    pairs = zip(tree_leaves(got), tree_leaves(expected), strict=True)
-    found = [
-        ((a.float() - b.float()).abs().max() / b.float().abs().max().clamp_min(1e-6)).item()
-        for a, b in pairs
-        if isinstance(b, torch.Tensor) and b.is_floating_point() and b.numel()
-    ]
-    return max(found, default=0.0)
-
-
 def peak_of(run):
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
@@ -129,7 +106,7 @@ def measure(name, dtype, options):
     order = list(runs)
     for turn in range(options.turns):
         for which in order if turn % 2 == 0 else reversed(order):
-            on_device, until_return = timed(runs[which])
+            on_device, until_return = seconds_of(runs[which], CALLS)
             seconds[which].append(on_device)
             issued[which].append(until_return)
     row.update(noise.summary(seconds))

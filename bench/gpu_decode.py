@@ -23,6 +23,7 @@ sys.path[:0] = [str(ROOT / "tests/python"), str(ROOT / "bench/lib")]
 
 import noise  # noqa: E402
 import torch  # noqa: E402
+from gpu_timing import copy_bandwidth  # noqa: E402
 from harness import models  # noqa: E402, F401  (transformers needs operators that it defines)
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, StaticCache  # noqa: E402
 
@@ -92,19 +93,6 @@ class Decoder:
         return torch.cat(tokens, 1), time.perf_counter() - start
 
 
-def copy_bandwidth():
-    a = torch.empty(1 << 28, device="cuda")
-    b, seconds = torch.empty_like(a), []
-    for _ in range(20):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(5):
-            b.copy_(a)
-        torch.cuda.synchronize()
-        seconds.append((time.perf_counter() - start) / 5)
-    return 2 * a.numel() * 4 / min(seconds)
-
-
 def measure(name, dtype, static, options):
     torch.manual_seed(0)
     model = LlamaForCausalLM(LlamaConfig(**MODELS[name], max_position_embeddings=2048))
@@ -112,27 +100,20 @@ def measure(name, dtype, static, options):
     prompt = torch.randint(0, 1000, (1, PROMPT), device=options.device)
     length = PROMPT + options.tokens + 1
     row = {"name": name, "dtype": dtype, "cache": "static" if static else "growing", "tokens": options.tokens}
-    decoders, first, expected = {}, {}, None
-    row["agreeing_tokens"] = {}
+    decoders, first, made = {}, {}, {}
     for side in options.sides:
         if side == "reduce_overhead" and not static:
             continue
         decoder = Decoder(model, side, static, length)
         start = time.perf_counter()
-        tokens, _ = decoder.run(prompt, options.tokens)
+        made[side], _ = decoder.run(prompt, options.tokens)
         first[side] = round(time.perf_counter() - start, 2)
         if side in ("cresset", "graphs"):
-            compilations = cresset.stats()["graphs"]
-            row.setdefault("graphs", {})[side] = compilations
-        if side == "eager":
-            expected = tokens
-        row["agreeing_tokens"][side] = tokens
+            row.setdefault("graphs", {})[side] = cresset.stats()["graphs"]
         decoders[side] = decoder
-    if expected is not None:
-        same = {
-            s: int((t == expected).long().cumprod(1).sum()) for s, t in row["agreeing_tokens"].items() if s != "eager"
-        }
-        row["agreeing_tokens"] = same
+    if "eager" in made:
+        expected = made.pop("eager")
+        row["agreeing_tokens"] = {s: int((t == expected).long().cumprod(1).sum()) for s, t in made.items()}
     seconds = {side: [] for side in decoders}
     before = cresset.stats()["graphs"]
     for turn in range(options.turns):

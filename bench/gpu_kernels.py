@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / f) for f in ("bench/lib", "bench/workloads")]
 import noise  # noqa: E402
 import torch  # noqa: E402
 from gpu_rows import ROWS  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
+from gpu_timing import copy_bandwidth, difference, seconds_of  # noqa: E402
 
 import cresset  # noqa: E402
 
@@ -55,38 +55,6 @@ def caller(function, inputs, backward):
         return torch.autograd.grad(result, wanted, gradient[0])
 
     return both
-
-
-def seconds_of(run, calls):
-    """(seconds on the device, seconds until the calls returned), of one call."""
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    torch.cuda.synchronize()
-    begin.record()
-    start = time.perf_counter()
-    for _ in range(calls):
-        run()
-    issued = time.perf_counter() - start
-    end.record()
-    torch.cuda.synchronize()
-    return begin.elapsed_time(end) / 1e3 / calls, issued / calls
-
-
-def copy_bandwidth():
-    """Returns bytes a second of copies of 1 GB: what a kernel bound by memory can reach on this device."""
-    a = torch.empty(1 << 28, device="cuda")
-    b = torch.empty_like(a)
-    best = min(seconds_of(lambda: b.copy_(a), 5)[0] for _ in range(5))
-    return 2 * a.numel() * a.element_size() / best
-
-
-def difference(got, expected):
-    """Returns the greatest difference over the greatest value, among all results."""
-    found = [
-        ((a.float() - b.float()).abs().max() / b.float().abs().max().clamp_min(1e-6)).item()
-        for a, b in zip(tree_leaves(got), tree_leaves(expected), strict=True)
-        if isinstance(b, torch.Tensor)
-    ]
-    return max(found, default=0.0)
 
 
 def measure(kernel, size, dtype, options):
