@@ -12,6 +12,7 @@ const DeviceTraits& traits_of(DeviceKind device) {
   };
   static constexpr DeviceTraits kCuda = {
       .has_kernels = true,
+      .has_scans = true,
       .reports_indices = true,
       .filters_as_images = true,
       .channels_last_convolutions = DTypeSet(DType::F16, DType::BF16, DType::F32),  // of cuDNN, on tensor cores

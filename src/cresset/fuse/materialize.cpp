@@ -6,6 +6,7 @@
 #include "fuse/read_whole.h"
 #include "fuse/strided_view.h"
 #include "fuse/uses.h"
+#include "ops/scan.h"
 
 namespace cresset::fuse {
 namespace {
@@ -18,8 +19,8 @@ constexpr uint32_t kMostReshapes = 12;
 
 struct Cost {
   uint32_t operations = 0;
-  uint32_t reshapes = 0;  // the most reshapes on a path to memory
-  uint32_t heavy = 0;      // operations of many instructions
+  uint32_t reshapes = 0;       // the most reshapes on a path to memory
+  uint32_t heavy = 0;          // operations of many instructions
   std::vector<ValueId> reads;  // distinct bases
   ValueId concat;              // a concatenation without memory which is read element by element
 };
@@ -48,7 +49,7 @@ class Materializer {
  private:
   void own_results(graph::NodeId id) {
     const ops::OpDef* def = native(graph_, id);
-    const bool decided_later = def != nullptr && def->op_class != ops::OpClass::Reduction;
+    const bool decided_later = def != nullptr && def->op_class != ops::OpClass::Reduction && !ops::is_scan(*def);
     if (decided_later) return;
     // ATen decides the strides of tensors which it allocates.
     for (ValueId v : graph_.node(id).results)
@@ -123,20 +124,24 @@ class Materializer {
         Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
         return weigh_concat(node);
       case ops::OpClass::Reduction:
-        return Graph::for_each_value(node.args, [&](const ValueId& v) {
-          reshapes_below(v);
-          store_concat_of(v);
-        });
+        return weigh_fold(node);
       case ops::OpClass::View:  // a copy, or an element of another value
         for (ValueId result : node.results)
           if (memory_.owns(result)) store_concat_of(std::get<ValueId>(node.args[0]));
         return;
       case ops::OpClass::Extern:  // reads at indices from tensors, which are in no part of a concatenation for certain
+        if (ops::is_scan(*def)) return weigh_fold(node);
         Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
         return weigh_pointwise(node, *def);
       case ops::OpClass::Composite:
         return;
     }
+  }
+  void weigh_fold(const graph::Node& node) {
+    Graph::for_each_value(node.args, [&](const ValueId& v) {
+      reshapes_below(v);
+      store_concat_of(v);
+    });
   }
   void weigh_concat(const graph::Node& node) {
     const ValueId value = node.results[0];

@@ -40,8 +40,8 @@ class ChannelsLast {
       if (reads_changed(graph_.node(id))) restride(id);
     }
     undo_lone();
-    const bool changed = std::any_of(conversions_.begin(), conversions_.end(),
-                                     [&](const Conversion& c) { return !is_lone(c.group); });
+    const bool changed =
+        std::any_of(conversions_.begin(), conversions_.end(), [&](const Conversion& c) { return !is_lone(c.group); });
     if (changed) convert_filters();
     return changed;
   }
