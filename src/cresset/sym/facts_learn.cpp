@@ -81,6 +81,10 @@ void Facts::learn_equality(ExprId condition) {
   bounds_.push_back({pool_.neg(sum), saturating_neg(constant)});
   replace_monomial(sum, constant);
   if (pool_[sum].kind == Kind::Mod && constant == 0) learn_divisibility(sum);
+  if (pool_[sum].kind == Kind::Mod && constant != 0) {  // (h + 1) mod 2 == 1: h is a multiple of 2
+    const ExprId a = pool_.operands(sum)[0], b = pool_.operands(sum)[1];
+    learn(pool_.eq(pool_.mod(pool_.sub(a, value), b), pool_.constant(0)));
+  }
   if (pool_[sum].kind == Kind::FloorDiv) {
     learn(pool_.le(sum, value));
     learn(pool_.ge(sum, value));

@@ -32,10 +32,17 @@ TEST_F(PatchesTest, ExtentsAreNotZeroWhereTheirIndicesAre) {
 }
 
 TEST_F(PatchesTest, DivisorsMayBeZeroWhereTheDivisionStays) {
-  index("p", "h*w");
-  EXPECT_EQ(simple("(c*w + p) % w"), "p % w");
-  EXPECT_EQ(simple("(c*w + p)//w"), "c + p//w");
-  EXPECT_EQ(simple("(c*w)//w"), "(w*c)//w");
+  index("p", "c*n");
+  EXPECT_EQ(simple("(c*n + p) % n"), "p % n");
+  EXPECT_EQ(simple("(h*n + p)//n"), simple("h + p//n"));
+  EXPECT_EQ(simple("(c*n)//n"), print((*this)("(c*n)//n")));
+}
+
+TEST_F(PatchesTest, AnEquationOfAQuotientTellsMultiples) {
+  index("d", "(h + 1)//2"), index("k", "c"), index("b", "4*n");
+  EXPECT_EQ(simple("h % 2"), "0");
+  EXPECT_EQ(simple("(2*((h + 1)//2)*k + 2*d + (b//2) % 2)//h"), "k");
+  EXPECT_EQ(simple("(2*((h + 1)//2)*k + 2*d + (b//2) % 2) % h"), "2*d + (b//2) % 2");
 }
 
 TEST_F(PatchesTest, ProductsOfPatchesAreMultiples) {
