@@ -58,6 +58,11 @@ constexpr OpDef kIndexWriteOps[] = {
      .op_class = kExtern,
      .shape = cloned_shape,
      .traits = {.checks = Checks::Nothing, .mixes_devices = true}},
+    {.schema = "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) "
+               "-> Tensor",
+     .op_class = kExtern,
+     .shape = cloned_shape,
+     .traits = {.checks = Checks::Nothing}},
     {.schema = "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool "
                "unsafe=False) -> Tensor",
      .op_class = kExtern,
