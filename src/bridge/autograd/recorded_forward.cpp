@@ -1,5 +1,7 @@
 #include "bridge/autograd/recorded_forward.h"
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
@@ -395,7 +397,7 @@ static bool differ_beyond_rounding(const at::Tensor& a, const at::Tensor& b) {
   if ((!a.is_floating_point() && !a.is_complex()) || a.scalar_type() == at::kComplexHalf) return true;
   const size_t width = at::elementSize(at::toRealValueType(a.scalar_type()));
   const double rounding = width == 8 ? 2e-14 : width == 4 ? 1e-5 : 2e-2;
-  const double most = (a - b).abs().max().item<double>(), scale = b.abs().max().item<double>();
+  const double most = (a - b).abs().max().item().toDouble(), scale = b.abs().max().item().toDouble();
   return !(most <= rounding * scale);  // also for NaN
 }
 
@@ -549,27 +551,56 @@ std::vector<bool> RecordedForward::run() {
   return read;
 }
 
+// Zeros of the leaf's sizes with a history which leads to the tangent, as eager mode gives for a filled result.
+static at::Tensor zeros_of_leaf(const at::Tensor& leaf, const at::Tensor& tangent) {
+  const at::Tensor any = (tangent.is_complex() ? at::view_as_real(tangent.resolve_conj()) : tangent).sum();
+  return at::where(at::scalar_tensor(false, at::kBool), any.to(leaf.scalar_type()), at::zeros_like(leaf.detach()));
+}
+
+// Whether gradients of the root reach the leaf.
+static bool leads_to(const Backward& backward, size_t root, size_t leaf) {
+  const auto contains = [](const std::vector<uint32_t>& list, size_t i) {
+    return std::find(list.begin(), list.end(), static_cast<uint32_t>(i)) != list.end();
+  };
+  return backward.groups.empty() ||
+         std::any_of(backward.groups.begin(), backward.groups.end(), [&](const Backward::Group& group) {
+           return contains(group.roots, root) && contains(group.leaves, leaf);
+         });
+}
+
 std::vector<at::Tensor> RecordedForward::gradients(const std::vector<at::Tensor>& tangents) const {
   torch::autograd::edge_list starts, ends;
   variable_list given;
+  std::vector<size_t> filled;  // roots of which no element depends on a leaf
   for (size_t i = 0; i < tangents.size(); ++i) {
     const ValueId root = backward_.record->roots.at(i);
     if (!tangents[i].defined()) continue;
-    if (!values_[root.index].requires_grad()) cannot("a result whose history is not known");
+    if (!values_[root.index].requires_grad()) {
+      if (!values_[root.index].defined() || depends_[root.index]) cannot("a result whose history is not known");
+      filled.push_back(i);
+      continue;
+    }
     starts.push_back(torch::autograd::impl::gradient_edge(values_[root.index]));
     given.push_back(tangents[i]);
   }
   std::vector<at::Tensor> out(leaves_.size());
-  if (starts.empty()) return out;
   std::vector<size_t> places;
   for (size_t i = 0; i < leaves_.size(); ++i) {
     if (!leaves_[i].requires_grad()) continue;
     ends.push_back(torch::autograd::impl::gradient_edge(leaves_[i]));
     places.push_back(i);
   }
-  variable_list found = torch::autograd::Engine::get_default_engine().execute(
-      starts, given, /*keep_graph=*/true, c10::GradMode::is_enabled(), /*accumulate_grad=*/false, ends);
-  for (size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(found[i]);
+  variable_list found(places.size());
+  if (!starts.empty())
+    found = torch::autograd::Engine::get_default_engine().execute(starts, given, /*keep_graph=*/true,
+                                                                  c10::GradMode::is_enabled(),
+                                                                  /*accumulate_grad=*/false, ends);
+  for (size_t i = 0; i < places.size(); ++i) {
+    for (const size_t root : filled)
+      if (!found[i].defined() && leads_to(backward_, root, places[i]))
+        found[i] = zeros_of_leaf(leaves_[places[i]], tangents[root]);
+    out[places[i]] = std::move(found[i]);
+  }
   return out;
 }
 
