@@ -70,6 +70,15 @@ void StorageTable::hold_strides(const TraceTensor& tensor) {
   }
 }
 
+// Only a view without elements may begin behind a dimension of at most one element, whose stride no formula gives.
+void StorageTable::hold_offset(const TraceTensor& tensor) {
+  if (tensor.chain() == nullptr || storages_[tensor.storage_id().index].home != OutputSpec::Kind::Input) return;
+  sym::ExprPool& pool = recorder_.env().pool();
+  if (pool.is_const(tensor.offset(), 0)) return;
+  const sym::ExprId none = pool.eq(geometry::numel(recorder_.env(), tensor.type().sizes), pool.constant(0));
+  if (recorder_.env().evaluate(none, [] { return current_reason(); }).value_or(false)) hold_strides(tensor);
+}
+
 const PossibleView* StorageTable::possible_view(uint32_t storage) const {
   const auto found = std::find_if(possible_views_.begin(), possible_views_.end(),
                                   [&](const PossibleView& known) { return known.copy == storage; });
@@ -162,31 +171,6 @@ static at::Tensor seen_through(const ViewChain* chain, const at::Tensor& base,
   }
 }
 
-namespace {
-
-struct NotSpecialized {};
-
-// A view of the copy as eager mode makes it, of `base`, which lies where the copy's source does. Throws NotSpecialized,
-// and what ATen throws.
-at::Tensor replayed(const ViewChain& link, const at::Tensor& base, const std::function<int64_t(sym::ExprId)>& integer) {
-  static const graph::OpId as_strided = graph::op_id("aten::as_strided");
-  const at::Tensor parent = link.parent != nullptr ? replayed(*link.parent, base, integer) : base;
-  const std::optional<c10::OperatorHandle> op = find_operator(link.op);
-  // A view by as_strided counts in the whole storage, of which the copy is a part.
-  if (link.op == as_strided || !op || link.type.dtype != link.parent_type.dtype) throw NotSpecialized{};
-  const auto& arguments = op->schema().arguments();
-  torch::jit::Stack stack;
-  for (size_t i = 0; i < arguments.size(); ++i)
-    stack.push_back(i < link.args.size()
-                        ? to_torch(
-                              link.args[i], arg_type(arguments[i]), [&](graph::ValueId) { return parent; }, integer)
-                        : *arguments[i].default_value());
-  op->callBoxed(stack);
-  return stack.at(0).toTensor();
-}
-
-}  // namespace
-
 // A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
 // a program for these sizes alone. nullopt: it is a copy.
 std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
@@ -211,9 +195,11 @@ std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std:
     seen = seen_through(trace.chain().get(), base, integer);
   }
   if (!seen.defined() || seen.sizes() != c10::IntArrayRef(*own_sizes)) return std::nullopt;
+  // The offset counts elements of the view, and the source's offset counts elements of the source.
+  const int64_t copy_bytes = byte_size(copy.dtype), own_bytes = byte_size(trace.type().dtype);
   AsView out{view->source,
              {},
-             recorder_.env().pool().constant(*start + seen.storage_offset()),
+             recorder_.env().pool().constant(*start * copy_bytes / own_bytes + seen.storage_offset()),
              is_source && view->of_base && trace.chain() == nullptr,
              trace.is_conj() != view->conjugated,
              trace.is_neg() != view->negated};
