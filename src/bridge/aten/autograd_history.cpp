@@ -82,13 +82,13 @@ at::Tensor unrecorded_view_behind(const at::Tensor& tensor) {
   if (!is_recorded_view(tensor)) return {};
   const torch::autograd::Node* const end = recorded_edge(at::Tensor(tensor._base())).function.get();
   constexpr int kMost = 1000;
-  torch::autograd::Node* node = recorded_edge(tensor).function.get();
+  const torch::autograd::Node* node = recorded_edge(tensor).function.get();
   for (int i = 0; i < kMost && node != nullptr && node != end; ++i) {
-    if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node))
-      return is_unrecorded_view(leaf->variable) ? leaf->variable : at::Tensor();
+    if (dynamic_cast<const torch::autograd::AccumulateGrad*>(node) != nullptr) return {};
     const auto& edges = node->next_edges();
     const auto next = std::find_if(edges.begin(), edges.end(), [](const Edge& edge) { return edge.is_valid(); });
-    node = next != edges.end() ? next->function.get() : nullptr;
+    if (next == edges.end()) return at::Tensor(tensor._base());
+    node = next->function.get();
   }
   return {};
 }

@@ -171,10 +171,32 @@ static at::Tensor seen_through(const ViewChain* chain, const at::Tensor& base,
   }
 }
 
+// A view without elements of the caller's tensor `real`: no formula gives its offset (hold_offset), so the sizes are
+// fixed. `number` fixes a size.
+static std::optional<AsView> empty_view(const TraceTensor& trace, const at::Tensor& real,
+                                        const std::function<std::optional<int64_t>(sym::ExprId)>& number) {
+  sym::ExprPool& pool = trace.capture().env().pool();
+  std::vector<int64_t> sizes;
+  for (const sym::ExprId e : trace.type().sizes) sizes.push_back(number(e).value_or(-1));
+  const Capture::StepAside aside;
+  const at::Tensor base(at::detail::empty_strided_meta(real.sizes(), real.strides(), real.scalar_type()));
+  const at::Tensor seen = seen_through(trace.chain().get(), base, [&](sym::ExprId e) { return number(e).value_or(0); });
+  if (!seen.defined() || seen.sizes() != c10::IntArrayRef(sizes)) return std::nullopt;
+  AsView out{
+      trace.storage_id().index, {}, pool.constant(seen.storage_offset()), false, trace.is_conj(), trace.is_neg()};
+  for (const int64_t s : seen.strides()) out.strides.push_back(pool.constant(s));
+  return out;
+}
+
 // A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
 // a program for these sizes alone. nullopt: it is a copy.
 std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
   const PossibleView* view = possible_view(trace.storage_id().index);
+  const Storage& storage = storages_[trace.storage_id().index];
+  if (view == nullptr && trace.chain() != nullptr && storage.home == OutputSpec::Kind::Input &&
+      !recorder_.env().pool().is_const(trace.offset(), 0) &&
+      recorder_.env().hint(geometry::numel(recorder_.env(), trace.type().sizes)) == 0)
+    return empty_view(trace, recorder_.inputs()[storage.position], [&](sym::ExprId e) { return specialized(e); });
   if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;
   const graph::TensorType& copy = recorder_.graph().type(storages_[view->copy].value);
   const auto sizes = specialized(view->source_type.sizes), strides = specialized(view->source_type.strides),
