@@ -339,10 +339,11 @@ std::vector<int64_t> numbers_of(const graph::Graph& graph, const std::vector<sym
   return out;
 }
 
-// The strides of what is made in the format that a tensor suggests which lies so.
+// The strides of a copy of a tensor which lies so: the same where it is dense, else in the format that it suggests.
 std::vector<int64_t> in_suggested_format(c10::IntArrayRef had, c10::IntArrayRef lay, c10::IntArrayRef sizes) {
   const Capture::StepAside aside;
   const at::Tensor source(at::detail::empty_strided_meta(had, lay, at::kFloat));
+  if (had == sizes && source.is_non_overlapping_and_dense()) return lay.vec();
   const at::Tensor made(at::detail::empty_meta(sizes, at::kFloat, source.suggest_memory_format()));
   return made.strides().vec();
 }
@@ -378,6 +379,16 @@ std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10:
     return view ? std::vector<int64_t>(view->begin(), view->end()) : std::move(copied);
   }
   return gives_source(choice, had, lay) ? lay.vec() : std::move(copied);
+}
+
+// The complex argument of a pointwise operator with real results (abs): ATen makes the result like it. nullptr: the
+// operator is another one.
+const TensorType* made_like_complex(const graph::Graph& graph, const ops::OpDef& def, const std::vector<Arg>& args,
+                                    const std::vector<TensorType>& formulas) {
+  const auto is_complex = [](DType dtype) { return category(dtype) == DTypeCategory::Complex; };
+  if (def.op_class != OpClass::Pointwise || args.size() != 1 || is_complex(formulas[0].dtype)) return nullptr;
+  const auto* value = std::get_if<ValueId>(&args[0]);
+  return value != nullptr && is_complex(graph.type(*value).dtype) ? &graph.type(*value) : nullptr;
 }
 
 // The types which the operator's meta kernel makes of complex tensors: no shape rule covers them. nullopt: the tensors
@@ -458,8 +469,13 @@ std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& 
   const ops::OpDef* def = ops::find(step.op);
   if (def == nullptr || def->shape == nullptr) return std::nullopt;
   try {
-    const AsRealNumbers real(scratch, args);
     ops::ShapeContext context(scratch, graph::op_name(step.op));
+    if (const TensorType* lies = made_like_complex(scratch, *def, args, formulas)) {
+      std::vector<TensorType> out = formulas;
+      out[0].strides = context.like_strides(*lies);
+      return out;
+    }
+    const AsRealNumbers real(scratch, args);
     Result<ops::Types> types = def->shape(context, ops::OpArgs(scratch, args));
     if (!types.ok() || types->size() != formulas.size()) return std::nullopt;
     for (size_t i = 0; i < formulas.size(); ++i) {

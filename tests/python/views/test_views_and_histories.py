@@ -372,3 +372,29 @@ def test_gradient_of_a_strided_view_of_parts():
     compiled = cresset.compile(f)
     for _ in range(2):
         torch.testing.assert_close(gradient(compiled), gradient(f))
+
+
+@pytest.mark.parametrize("record", [False, True])
+@pytest.mark.parametrize("make", MAKE)
+def test_views_of_unrecorded_views(make, record):
+    """A recorded view of a view made in no_grad mode has a node, but no gradient reaches the base."""
+
+    def f(x):
+        with torch.no_grad():
+            v = x[1:]
+        with torch.set_grad_enabled(record):
+            return (v.t(),)
+
+    assert_same(f, MAKE[make])
+
+
+def test_offsets_of_views_without_elements():
+    def f(x):
+        v = x.narrow(-1, 1, x.shape[-1] - 1)
+        return v.storage_offset(), v
+
+    compiled = cresset.compile(f)
+    for n in (3, 1, 2, 1):
+        x = torch.arange(8.0)[::2][:n]
+        (mine, view), (its, other) = compiled(x), f(x)
+        assert (mine, view.storage_offset()) == (its, other.storage_offset())

@@ -34,6 +34,9 @@ STRIDES = {
         "float",
     ),
     "pairs of numbers": (lambda x: torch.view_as_complex(torch.stack([x, x], -1)[:1]), "float"),
+    "turned column": (lambda x: x[:, -1].flip(0), "float"),
+    "absolute values of complex columns": (lambda x: x[:, -1:].abs(), "complex"),
+    "column with a written part": (lambda x: x[:, -1].slice_scatter(x[:1, 0], 0, 0, 1) if len(x) else x, "float"),
 }
 SIZES = [(3, 4), (1, 4), (4, 1), (1, 1), (2, 5), (0, 4)]
 
@@ -180,6 +183,7 @@ REFUSED = {
     "scattered onto itself": lambda x: x.scatter_reduce_(0, torch.zeros_like(x, dtype=torch.int64), x, "sum"),
     "added to itself at indices": lambda x: x.index_add_(0, torch.tensor([0, 1]), x),
     "absolute values of complex numbers": lambda x: x.to(torch.complex64).abs_(),
+    "put at more indices than dimensions": lambda x: x[0, 0].index_put_((torch.tensor([0]),), x[1, 1]),
 }
 
 
@@ -188,5 +192,7 @@ def test_refused_writes(name):
     f = REFUSED[name]
     compiled = cresset.compile(f)
     for g in (f, compiled, compiled):
-        with pytest.raises(RuntimeError, match=r"single memory location|not supported for complex"):
+        with pytest.raises(
+            (RuntimeError, IndexError), match=r"single memory location|not supported for complex|too many indices"
+        ):
             g(torch.arange(6.0).reshape(2, 3))
