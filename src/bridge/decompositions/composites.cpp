@@ -305,7 +305,7 @@ at::Tensor pooled_to(const at::Tensor& self, c10::SymIntArrayRef sizes) {
 void group_norm(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const at::Tensor input = stack->at(stack->size() - op.schema().arguments().size()).toTensor();
   as_general_sizes(op, keys, stack);
-  note_suggested_format(input, stack->back().toTensor());
+  if (input.is_cpu()) note_suggested_format(input, stack->back().toTensor());  // in rows on other devices
 }
 
 // ATen tests for an empty tensor. A data-dependent count is treated as positive: for an empty tensor nothing is drawn.

@@ -1,6 +1,9 @@
 #include "fuse/group.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "ops/scan.h"
 
 namespace cresset::fuse {
 namespace {
@@ -48,17 +51,30 @@ Group reduction_group(const Graph& graph, IndexVars& vars, ValueId value, const 
   Index index = add_dims(graph, vars, group, sizes, memory_order(graph, sizes, layout), Dim::Kind::Outer);
   const std::vector<ExprId>& from = args.tensor(0).sizes;
   std::vector<ExprId> folded;
-  std::vector<size_t> order;
-  for (int64_t d : reduction.dims) {
-    if (from.empty()) break;  // a scalar reduced over "dim 0"
-    order.push_back(folded.size());
-    folded.push_back(from[static_cast<size_t>(d)]);
-  }
+  for (const size_t d : folded_in_order(graph, args.tensor(0), reduction)) folded.push_back(from[d]);
+  std::vector<size_t> order(folded.size());
+  std::iota(order.begin(), order.end(), size_t{0});
   add_dims(graph, vars, group, folded, order, Dim::Kind::Inner);
   if (!group.has_inner()) {  // all folded dimensions have size 1: a single inner point
     const ExprId one = graph.pool().constant(1);
     group.dims.push_back({vars.at(one, group.dims.size()), one, Dim::Kind::Inner});
   }
+  group.roots.push_back({value, std::move(index), value, layout});
+  return group;
+}
+
+// The dimension of the scan is Inner.
+Group scan_group(const Graph& graph, IndexVars& vars, ValueId value, const ops::OpDef& def, const Layout& layout) {
+  Group group;
+  const graph::Node& node = graph.node(graph.value(value).node);
+  const auto dim = static_cast<size_t>(def.reduction(graph, ops::OpArgs(graph, node.args), 0).dims[0]);
+  std::vector<ExprId> sizes = graph.type(value).sizes;
+  const std::vector<size_t> order = memory_order(graph, sizes, layout);
+  const ExprId one = graph.pool().constant(1), extent = sizes.empty() ? one : graph.env().simplify(sizes[dim]);
+  if (!sizes.empty()) sizes[dim] = one;
+  Index index = add_dims(graph, vars, group, sizes, order, Dim::Kind::Outer);
+  group.dims.push_back({vars.at(extent, group.dims.size()), extent, Dim::Kind::Inner});
+  if (!index.empty()) index[dim] = graph.pool().var(group.dims.back().var);
   group.roots.push_back({value, std::move(index), value, layout});
   return group;
 }
@@ -69,7 +85,23 @@ Group group_of(const Graph& graph, IndexVars& vars, ValueId value, const Layout&
   const ops::OpDef* def = native(graph, graph.value(value).node);
   CRESSET_CHECK(def != nullptr, "a kernel computes a native operator");
   if (def->op_class == ops::OpClass::Reduction) return reduction_group(graph, vars, value, *def, layout);
+  if (ops::is_scan(*def)) return scan_group(graph, vars, value, *def, layout);
   return pointwise_group(graph, vars, value, value, layout);
+}
+
+std::vector<size_t> folded_in_order(const Graph& graph, const TensorType& operand, const ops::Reduction& reduction) {
+  std::vector<size_t> order;
+  if (operand.sizes.empty()) return order;  // a scalar reduced over "dim 0"
+  for (const int64_t d : reduction.dims) order.push_back(static_cast<size_t>(d));
+  if (reduction.combine == loop::Combine::ArgMax || reduction.combine == loop::Combine::ArgMin) return order;
+  sym::ShapeEnv& env = graph.env();
+  const auto wider = [&](size_t a, size_t b) {
+    const ExprId x = operand.strides[a], y = operand.strides[b];
+    return x != y && env.known_true(env.pool().ge(x, y)) && !env.known_true(env.pool().ge(y, x));
+  };
+  for (size_t i = 1; i < order.size(); ++i)
+    for (size_t k = i; k > 0 && wider(order[k], order[k - 1]); --k) std::swap(order[k], order[k - 1]);
+  return order;
 }
 
 Device device_of(const Graph& graph, const Group& group) { return graph.type(group.roots.front().value).device; }

@@ -68,8 +68,9 @@ bool BoundProver::search(ExprId sum, int64_t bound, int depth) {
   m.failed_at = facts_.epoch_, m.failed = bound, m.failed_depth = depth;  // prevents a cycle through the same goal
   const auto least = [this](ExprId atom) { return facts_.range_of(atom).lo; };
   const bool held = prove_by_factoring(sum, bound) || falls_from(facts_.pool_, terms, bound, least) ||
-                    prove_by_extents(sum, bound, depth) || prove_by_floors(sum, bound, depth) ||
-                    prove_by_cases(sum, bound, depth) || prove_by_bounds(sum, bound, depth);
+                    prove_by_extents(sum, bound, depth) || prove_by_quotients(sum, bound, depth) ||
+                    prove_by_floors(sum, bound, depth) || prove_by_cases(sum, bound, depth) ||
+                    prove_by_bounds(sum, bound, depth);
   if (!held) return false;
   Facts::Memo& proved = facts_.memo(sum);
   proved.proved = std::min(proved.proved, bound);
@@ -133,6 +134,59 @@ bool BoundProver::prove_by_extents(ExprId sum, int64_t bound, int depth) {
   return false;
 }
 
+// Whether c >= 1 wherever x has a value. An index exists only where its extent, a product of sizes, is not 0.
+bool BoundProver::is_positive(ExprId c, ExprId x) const {
+  const Interval range = facts_.range_of(c);
+  if (range.lo >= 1) return true;
+  if (range.lo < 0 || !facts_.pool_.is_var(x)) return false;
+  const ExprId extent = facts_.extent(facts_.pool_.var_of(x));
+  if (!extent.valid()) return false;
+  TermList product;
+  facts_.pool_.terms(extent, product);
+  ExprId others;
+  return product.size() == 1 && product[0].monomial.valid() &&
+         facts_.pool_.monomial_quotient(product[0].monomial, c, others);
+}
+
+// (extent - 1) // c, for c >= 1.
+ExprId BoundProver::last_quotient(ExprId extent, ExprId c) const {
+  ExprPool& pool = facts_.pool_;
+  TermList product;
+  pool.terms(extent, product);
+  ExprId others;
+  if (product.size() == 1 && product[0].monomial.valid() &&
+      pool.monomial_quotient(product[0].monomial, c, others))  // a multiple of c
+    return pool.sub(pool.scaled(others, product[0].coefficient), pool.constant(1));
+  return pool.floor_div(pool.sub(extent, pool.constant(1)), c);
+}
+
+// The quotient of an index is at least 0, and at most that of extent - 1.
+bool BoundProver::prove_by_quotients(ExprId sum, int64_t bound, int depth) {
+  if ((facts_.pool_[sum].var_mask & facts_.extent_mask_) == 0) return false;
+  ExprPool& pool = facts_.pool_;
+  TermList terms;
+  pool.terms(sum, terms);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const Term term = terms[i];
+    if (!term.monomial.valid()) continue;
+    ExprList atoms;
+    atoms.assign(pool.factors(term.monomial));
+    for (const ExprId atom : atoms) {
+      if (pool[atom].kind != Kind::FloorDiv || !pool.is_var(pool.operands(atom)[0])) continue;
+      const ExprId index = pool.operands(atom)[0], c = pool.operands(atom)[1];
+      const ExprId extent = facts_.extent(pool.var_of(index));
+      ExprId cofactor;
+      if (!extent.valid() || !is_positive(c, index) || !pool.monomial_quotient(term.monomial, atom, cofactor)) continue;
+      if (cofactor.valid() && facts_.range_of(cofactor).lo < 0) continue;
+      const ExprId rest = facts_.pool_.sub(sum, facts_.pool_.scaled(term.monomial, term.coefficient));
+      const ExprId most = term.coefficient > 0 ? last_quotient(extent, c) : facts_.pool_.constant(0);
+      const ExprId k = facts_.pool_.scaled(cofactor, term.coefficient);
+      if (prove(facts_.pool_.add(rest, facts_.pool_.mul(k, most)), bound, depth + 1)) return true;
+    }
+  }
+  return false;
+}
+
 // For c > 0:  c*(x // c) <= x  and  c*(x // c) >= x - c + 1. Hence k*(x // c) + rest <= bound follows from k*x + c*rest
 // <= c*bound for k >= 0, and likewise from below. For k = 1 and -1 the step is exact, since rest is an integer: x // c
 // <= n  <=>  x <= c*n + c - 1  and  x // c >= n  <=>  x >= c*n. Also 0 <= x mod c < c.
@@ -151,7 +205,7 @@ bool BoundProver::prove_by_floors(ExprId sum, int64_t bound, int depth) {
       ExprId cofactor;
       TermList divisor;
       facts_.pool_.terms(c, divisor);
-      if (!within(divisor, kGreatestFactor) || facts_.range_of(c).lo < 1 ||
+      if (!within(divisor, kGreatestFactor) || !is_positive(c, x) ||
           !facts_.pool_.monomial_quotient(term.monomial, atom, cofactor))
         continue;
       if (cofactor.valid() && facts_.range_of(cofactor).lo < 0) continue;

@@ -25,7 +25,10 @@ class BoundProver {
   bool search(ExprId sum, int64_t bound, int depth);
   bool prove_afresh(ExprId sum, int64_t bound);
   bool prove_by_extents(ExprId sum, int64_t bound, int depth);
+  bool prove_by_quotients(ExprId sum, int64_t bound, int depth);
   bool prove_by_floors(ExprId sum, int64_t bound, int depth);
+  bool is_positive(ExprId c, ExprId x) const;
+  ExprId last_quotient(ExprId extent, ExprId c) const;
   bool prove_by_cases(ExprId sum, int64_t bound, int depth);
   bool prove_by_factoring(ExprId sum, int64_t bound);
   bool prove_by_bounds(ExprId sum, int64_t bound, int depth);

@@ -54,8 +54,9 @@ ExprId Facts::simplify_division(ExprId e) {
   ExprId quotient = pool_.constant(0), remainder = a;
   const bool divided = !pool_.is_const(b) && divide(a, b, quotient, remainder);
   if (is_remainder(remainder, b)) return is_mod ? remainder : quotient;
-  if ((divided || pool_.is_const(a, 0)) && nonzero(b)) {
-    if (pool_.is_const(remainder, 0)) return is_mod ? remainder : quotient;
+  if ((divided || pool_.is_const(a, 0)) && pool_.is_const(remainder, 0) && nonzero(b))
+    return is_mod ? remainder : quotient;
+  if (divided && !pool_.is_const(remainder, 0)) {  // the division by b stays, and has no value for b = 0
     const ExprId rest = pack(pool_, is_mod, remainder, b);
     return is_mod ? rest : pool_.add(quotient, rest);
   }

@@ -1,0 +1,49 @@
+// Indices of images that are taken apart into patches and put together again.
+#include "sym_fixture.h"
+
+namespace cresset::sym::testing {
+namespace {
+
+class PatchesTest : public EnvTest {
+ protected:
+  PatchesTest() {
+    size("h", 16), size("w", 20), size("c", 24), size("n", 3);
+    for (const char* even : {"2*((h + 1)//2) == h", "2*((w + 1)//2) == w"})
+      env_.evaluate((*this)(even), [] { return Reason{}; });
+  }
+  std::string simple(std::string_view text) { return print(env_.simplify((*this)(text))); }
+};
+
+TEST_F(PatchesTest, QuotientsOfIndicesStayBelowQuotientsOfExtents) {
+  index("y", "h"), index("x", "w");
+  const std::string patch = "(((w + 1)//2)*(y//2) + x//2)", patches = "(((h + 1)//2)*((w + 1)//2))";
+  EXPECT_EQ(simple(patch + "//" + patches), "0");
+  EXPECT_EQ(simple(patch + " % " + patches), simple(patch));
+}
+
+TEST_F(PatchesTest, ExtentsMayBeMultiples) {
+  index("y", "2*((h + 1)//2)"), index("x", "2*((w + 1)//2)");
+  EXPECT_EQ(simple("(((w + 1)//2)*(y//2) + x//2)//(((h + 1)//2)*((w + 1)//2))"), "0");
+}
+
+TEST_F(PatchesTest, ExtentsAreNotZeroWhereTheirIndicesAre) {
+  index("p", "((h + 1)//2)*((w + 1)//2)"), index("k", "c"), index("b", "4*n");
+  EXPECT_EQ(simple("(k*((h + 1)//2) + c*((h + 1)//2)*(b//4) + p//((w + 1)//2))//(c*((h + 1)//2))"), "b//4");
+}
+
+TEST_F(PatchesTest, DivisorsMayBeZeroWhereTheDivisionStays) {
+  index("p", "h*w");
+  EXPECT_EQ(simple("(c*w + p) % w"), "p % w");
+  EXPECT_EQ(simple("(c*w + p)//w"), "c + p//w");
+  EXPECT_EQ(simple("(c*w)//w"), "(w*c)//w");
+}
+
+TEST_F(PatchesTest, ProductsOfPatchesAreMultiples) {
+  index("b", "4*n"), index("p", "((h + 1)//2)*((w + 1)//2)"), index("k", "c");
+  const std::string sum = "(((h + 1)//2)*((w + 1)//2)*k + p + c*((h + 1)//2)*((w + 1)//2)*(b//4))";
+  EXPECT_EQ(simple(sum + " % ((w + 1)//2)"), simple("p % ((w + 1)//2)"));
+  EXPECT_EQ(simple(sum + "//((w + 1)//2)"), simple("((h + 1)//2)*k + c*((h + 1)//2)*(b//4) + p//((w + 1)//2)"));
+}
+
+}  // namespace
+}  // namespace cresset::sym::testing
