@@ -41,7 +41,7 @@ bool is_one_of_several(const at::Tensor& tensor);
 // Whether the tensor is a view, made in no_grad mode, of a tensor which requires gradients.
 bool is_unrecorded_view(const at::Tensor& tensor);
 
-// Such a view, of which the tensor is a recorded view: gradients of the tensor end there. Undefined: there is none.
+// The base, where the tensor is a recorded view of such a view: no gradient reaches the base. Else undefined.
 at::Tensor unrecorded_view_behind(const at::Tensor& tensor);
 
 // Whether autograd permits an in-place write to the tensor of a value which requires gradients.
