@@ -4,6 +4,8 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+
 namespace cresset::bridge {
 namespace {
 
@@ -74,6 +76,21 @@ bool is_one_of_several(const at::Tensor& tensor) {
 // A view in grad mode of such a view is forbidden the same writes, and has a node.
 bool is_unrecorded_view(const at::Tensor& tensor) {
   return is_view_made(tensor, torch::autograd::CreationMeta::NO_GRAD_MODE) && !recorded_edge(tensor).is_valid();
+}
+
+at::Tensor unrecorded_view_behind(const at::Tensor& tensor) {
+  if (!is_recorded_view(tensor)) return {};
+  const torch::autograd::Node* const end = recorded_edge(at::Tensor(tensor._base())).function.get();
+  constexpr int kMost = 1000;
+  const torch::autograd::Node* node = recorded_edge(tensor).function.get();
+  for (int i = 0; i < kMost && node != nullptr && node != end; ++i) {
+    if (dynamic_cast<const torch::autograd::AccumulateGrad*>(node) != nullptr) return {};
+    const auto& edges = node->next_edges();
+    const auto next = std::find_if(edges.begin(), edges.end(), [](const Edge& edge) { return edge.is_valid(); });
+    if (next == edges.end()) return at::Tensor(tensor._base());
+    node = next->function.get();
+  }
+  return {};
 }
 
 std::shared_ptr<const History> History::of(const at::Tensor& tensor) {

@@ -16,6 +16,7 @@
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/graph_cut.h"
 #include "bridge/capture/graph_interpreter.h"
+#include "passes/rewriter.h"
 #include "sym/eval.h"
 
 namespace cresset::bridge {
@@ -194,10 +195,18 @@ void DoubleBackward::check(const Call& call, const std::vector<bool>& read) cons
   }
 }
 
-// Calls give(interpreter) once all operands of the backward subgraph are present.
+// The values of the forward part that the backward subgraph reads.
+std::vector<graph::ValueId> DoubleBackward::needed() const {
+  std::vector<graph::ValueId> out;
+  for (const graph::ValueId v : used_from_outside(graph_, backward_->part))
+    if (!backward_->is_of_pass(v)) out.push_back(v);
+  return out;
+}
+
+// Calls give(interpreter) once the wanted values are present.
 template <class Give>
 std::vector<at::Tensor> DoubleBackward::interpreted(const Call& call, const std::vector<at::Tensor>& saved,
-                                                    Give&& give) const {
+                                                    const std::vector<graph::ValueId>& wanted, Give&& give) const {
   const AboveAutograd recording;
   const c10::DispatchKeySet excluded =
       c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset;
@@ -217,12 +226,13 @@ std::vector<at::Tensor> DoubleBackward::interpreted(const Call& call, const std:
     });
   });
   const std::vector<bool> depends = depends_on_leaves(call);
+  const auto is_given = [&](graph::ValueId v) { return !depends[v.index] || !on_record; };
   for (size_t i = 0; i < saved_.size(); ++i)
-    if (!depends[saved_[i].index] || !c10::GradMode::is_enabled()) interpreter.know(saved_[i], saved[i]);
-  std::vector<graph::ValueId> wanted;
-  for (const graph::ValueId v : used_from_outside(graph_, backward_->part))
-    if (!backward_->is_of_pass(v)) wanted.push_back(v);
-  check(call, interpreter.compute(wanted));
+    if (is_given(saved_[i])) interpreter.know(saved_[i], saved[i]);
+  std::vector<bool> read = interpreter.compute(wanted);
+  for (const graph::ValueId v : saved_)  // the copy of an input, say
+    if (is_given(v)) read[v.index] = false;
+  check(call, read);
   interpreter.cast_in_subgraph(excluded);
   return give(interpreter);
 }
@@ -241,6 +251,38 @@ bool DoubleBackward::is_plain(const std::vector<bool>& depends) const {
         if (depends[v.index]) return false;
   }
   return true;
+}
+
+// Flags by value: inputs and constants which the caller may have written since the call, because no formula of the
+// backward subgraph reads their memory.
+std::vector<bool> DoubleBackward::free_to_change(const Call& call) const {
+  std::unordered_set<graph::ValueId> fixed;
+  for (const graph::ValueId v : needed()) fixed.insert(passes::memory_of(graph_, v));
+  for (const graph::Mutation& m : graph_.mutations)
+    fixed.insert((m.is_constant ? graph_.constants : graph_.inputs)[m.input]);
+  std::vector<bool> out(graph_.value_count());
+  for (size_t i = 0; i < call.edges.size(); ++i) out[graph_.inputs[i].index] = !fixed.contains(graph_.inputs[i]);
+  for (const graph::ValueId v : graph_.constants) out[v.index] = !fixed.contains(v);
+  return out;
+}
+
+// Gives the run the contents at the call of each value that a formula reads and that depends on changed tensors.
+void DoubleBackward::keep_contents(RecordedForward& forward, const Call& call, const std::vector<at::Tensor>& saved,
+                                   const std::vector<bool>& changed) const {
+  std::vector<bool> depends = changed;
+  for (const graph::NodeId id : graph_.order) {
+    bool any = false;
+    graph::Graph::for_each_value(graph_.node(id).args, [&](const graph::ValueId& v) { any |= depends[v.index]; });
+    for (const graph::ValueId v : graph_.node(id).results) depends[v.index] = any;
+  }
+  std::vector<graph::ValueId> wanted = needed();
+  std::erase_if(wanted, [&](graph::ValueId v) { return !depends[v.index]; });
+  if (wanted.empty()) return;
+  const at::NoGradGuard no_history;
+  interpreted(call, saved, wanted, [&](Interpreter& interpreter) {
+    for (const graph::ValueId v : wanted) forward.keep(v, interpreter.known(v));
+    return std::vector<at::Tensor>();
+  });
 }
 
 // nullopt: this way is impossible, and the backward subgraph may run instead.
@@ -273,7 +315,12 @@ std::optional<std::vector<at::Tensor>> DoubleBackward::through_autograd(const Ca
       if (!depends[saved_[i].index]) forward.know(saved_[i], saved[i]);
     for (const Backward::Write& w : backward_->writes)
       forward.know(w.live, tensor_at(w.place, given, constants_, {}).detach());
-    check(call, forward.run());
+    std::vector<bool> changed(graph_.value_count());
+    if (forward.follows_formulas()) changed = free_to_change(call);
+    keep_contents(forward, call, saved, changed);
+    std::vector<bool> read = forward.run();
+    for (size_t i = 0; i < read.size(); ++i) read[i] = read[i] && !changed[i];
+    check(call, read);
     no_autocast.reset();  // formulas follow autocast at the call of the pass
     return forward.gradients(tangents);
   } catch (const c10::Error&) {
@@ -288,7 +335,8 @@ std::vector<at::Tensor> DoubleBackward::run(const Call& call, std::vector<at::Te
   ++double_backward_fallbacks();
   const auto of_part = [&](std::vector<at::Tensor> given) {
     if (!backward_->linear) fill_with_zeros(given, layouts);
-    return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, given); });
+    return interpreted(call, saved, needed(),
+                       [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, given); });
   };
   if (!c10::GradMode::is_enabled()) return of_part(std::move(tangents));
   if (auto found = through_autograd(call, tangents, saved)) {
@@ -303,7 +351,8 @@ std::vector<at::Tensor> DoubleBackward::arriving(const Call& call, std::vector<a
                                                  const std::vector<TangentLayout>& layouts,
                                                  const std::vector<at::Tensor>& saved) const {
   fill_with_zeros(tangents, layouts);
-  return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.arriving(*backward_, tangents); });
+  return interpreted(call, saved, needed(),
+                     [&](Interpreter& interpreter) { return interpreter.arriving(*backward_, tangents); });
 }
 
 }  // namespace cresset::bridge

@@ -23,6 +23,8 @@
 
 namespace cresset::bridge {
 
+class RecordedForward;
+
 // Belongs to a cache entry.
 class DoubleBackward {
  public:
@@ -64,8 +66,13 @@ class DoubleBackward {
                                    const std::vector<at::Tensor>& saved) const;
 
  private:
+  std::vector<graph::ValueId> needed() const;
   template <class Give>
-  std::vector<at::Tensor> interpreted(const Call& call, const std::vector<at::Tensor>& saved, Give&& give) const;
+  std::vector<at::Tensor> interpreted(const Call& call, const std::vector<at::Tensor>& saved,
+                                      const std::vector<graph::ValueId>& wanted, Give&& give) const;
+  std::vector<bool> free_to_change(const Call& call) const;
+  void keep_contents(RecordedForward& forward, const Call& call, const std::vector<at::Tensor>& saved,
+                     const std::vector<bool>& changed) const;
   std::vector<bool> depends_on_leaves(const Call& call) const;
   void check(const Call& call, const std::vector<bool>& read) const;
   std::vector<at::Tensor> constants_of(const Call& call) const;

@@ -425,6 +425,16 @@ class Versions {
 
 }  // namespace
 
+// The value from which the root has its history: its own value, or the one before writes of which autograd knows
+// nothing (in no_grad mode, through x.data).
+static graph::ValueId value_with_history(Capture& capture, const at::Tensor& root) {
+  const graph::ValueId value = capture.value_of(*TraceTensor::from(root));
+  const std::optional<Origin> origin = origin_of(root);
+  if (capture.counters.notes == nullptr || !origin || root.is_conj() || root.is_neg()) return value;
+  const std::optional<graph::ValueId> first = capture.counters.notes->value(*origin);
+  return first && capture.graph().type(*first).sizes == capture.graph().type(value).sizes ? *first : value;
+}
+
 struct GradientRecorder::BackwardSubgraph {
   struct Live {
     uint32_t storage, counter;  // how far the version counter of the caller's tensor was
@@ -436,6 +446,7 @@ struct GradientRecorder::BackwardSubgraph {
   const std::vector<at::Tensor>& roots;
   std::vector<uint32_t> written{};  // storages whose contents are read at the start of the backward pass
   std::vector<Live> live{};
+  std::vector<graph::ValueId> root_values{};
   const size_t storages = capture.storages().size();  // when the recording began
 
   // Returns a reason for failure; then nothing has changed. A failure may add to `written`, so a second attempt can
@@ -450,6 +461,8 @@ struct GradientRecorder::BackwardSubgraph {
     for (const at::Tensor& t : capture.live().all()) versions.add(t);
     for (const Storage& storage : capture.storages())
       if (storage.real.defined()) versions.add(storage.real);
+    root_values.clear();  // of the forward part
+    for (const at::Tensor& root : roots) root_values.push_back(value_with_history(capture, root));
     capture.subgraphs().begin_subgraph();
     const size_t depth = capture.subgraphs().depth();
     try {
@@ -581,23 +594,11 @@ struct GradientRecorder::BackwardSubgraph {
   }
 };
 
-// The value from which the root has its history: its own value, or the one before writes of which autograd knows
-// nothing (in no_grad mode, through x.data).
-static graph::ValueId value_with_history(Capture& capture, const at::Tensor& root) {
-  const graph::ValueId value = capture.value_of(*TraceTensor::from(root));
-  const std::optional<Origin> origin = origin_of(root);
-  if (capture.counters.notes == nullptr || !origin || root.is_conj() || root.is_neg()) return value;
-  const std::optional<graph::ValueId> first = capture.counters.notes->value(*origin);
-  return first && capture.graph().type(*first).sizes == capture.graph().type(value).sizes ? *first : value;
-}
-
 void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
                                      const std::vector<Node*>& python, BackwardSubgraph& part) {
   Backward& backward = *backward_;
   const auto first_of_backward = static_cast<uint32_t>(capture_.graph().node_count());
   AutogradRecord record;
-  std::vector<graph::ValueId> root_values;
-  for (const at::Tensor& root : roots) root_values.push_back(value_with_history(capture_, root));
   std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
   for (const at::Tensor& root : roots) tangents.push_back(part.add_tangent(backward, root));
@@ -640,7 +641,7 @@ void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leave
         return (leaf->place.home == OutputSpec::Kind::Input ? capture_.graph().inputs
                                                             : capture_.graph().constants)[leaf->place.position];
       const auto root = std::find(starts.begin(), starts.end(), edge);
-      return root != starts.end() ? std::optional(root_values[static_cast<size_t>(root - starts.begin())])
+      return root != starts.end() ? std::optional(part.root_values[static_cast<size_t>(root - starts.begin())])
                                   : std::nullopt;
     });
   };
@@ -661,7 +662,7 @@ void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leave
   backward.part = part.end();
   backward.linear = python.empty();
   backward.reentrant = capture_.counters.reentrant;
-  record.roots = std::move(root_values);
+  record.roots = part.root_values;
   backward.record = std::make_shared<const AutogradRecord>(std::move(record));
   for (const DataDependentCall& call : backward.part.calls)
     if (is_control_flow(call)) abort_capture(BreakKind::ControlFlow, "they need control flow");

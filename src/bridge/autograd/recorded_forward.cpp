@@ -1,5 +1,7 @@
 #include "bridge/autograd/recorded_forward.h"
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
@@ -247,6 +249,8 @@ RecordedForward::RecordedForward(std::shared_ptr<const graph::Graph> graph, cons
       values_(graph_->value_count()) {
   // The inputs are aliases without hooks, because hooks of the inputs belong to the caller.
   const auto begin = [](const at::Tensor& t) { return t.requires_grad() ? at::alias(t) : t; };
+  memory_of_call_ = inputs;
+  memory_of_call_.insert(memory_of_call_.end(), constants.begin(), constants.end());
   for (size_t i = 0; i < inputs.size(); ++i) values_[graph_->inputs[i].index] = begin(inputs[i]);
   for (size_t i = 0; i < constants.size(); ++i) values_[graph_->constants[i].index] = begin(constants[i]);
   for (const Backward::Place& leaf : backward.leaves) {
@@ -386,6 +390,33 @@ void RecordedForward::run_steps(const graph::Node& node) {
   values_[node.results.at(1).index] = kept;
 }
 
+// Whether values computed twice differ by more than the rounding of other kernels. The run's own values have the same
+// rounding as in eager mode, which matters where gradients cancel.
+static bool differ_beyond_rounding(const at::Tensor& a, const at::Tensor& b) {
+  if (a.numel() == 0) return false;
+  if ((!a.is_floating_point() && !a.is_complex()) || a.scalar_type() == at::kComplexHalf) return true;
+  const size_t width = at::elementSize(at::toRealValueType(a.scalar_type()));
+  const double rounding = width == 8 ? 2e-14 : width == 4 ? 1e-5 : 2e-2;
+  const double most = (a - b).abs().max().item().toDouble(), scale = b.abs().max().item().toDouble();
+  return !(most <= rounding * scale);  // also for NaN
+}
+
+// Writes the contents at the call beneath autograd: its node holds this memory. Memory of the caller stays as it is.
+void RecordedForward::restore(ValueId id, const at::Tensor& result) const {
+  const auto found = contents_.find(id);
+  if (found == contents_.end()) return;
+  for (const at::Tensor& t : memory_of_call_)
+    if (result.is_alias_of(t)) return;
+  const at::NoGradGuard no_history;
+  at::Tensor target = result.variable_data(), source = found->second;
+  for (int64_t d = 0; d < target.dim(); ++d)
+    if (target.stride(d) == 0 && target.size(d) > 1) {
+      target = target.narrow(d, 0, 1);
+      source = source.narrow(d, 0, 1);
+    }
+  if (differ_beyond_rounding(target, source)) target.copy_(source);
+}
+
 void RecordedForward::run_node(graph::NodeId id) {
   static const graph::OpId steps = graph::op_id("cresset::recurrent_steps");
   const graph::Node node = without_statistics(graph_->node(id));
@@ -395,6 +426,7 @@ void RecordedForward::run_node(graph::NodeId id) {
   std::vector<at::Tensor> results = run_recorded(*graph_, node, [&](ValueId v) { return argument(call, v); }, integer_);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) continue;
+    restore(node.results[i], results[i]);
     values_[node.results[i].index] = std::move(results[i]);
     keep_history(call, node.results[i]);
     give_history(node.results[i]);
@@ -519,27 +551,56 @@ std::vector<bool> RecordedForward::run() {
   return read;
 }
 
+// Zeros of the leaf's sizes with a history which leads to the tangent, as eager mode gives for a filled result.
+static at::Tensor zeros_of_leaf(const at::Tensor& leaf, const at::Tensor& tangent) {
+  const at::Tensor any = (tangent.is_complex() ? at::view_as_real(tangent.resolve_conj()) : tangent).sum();
+  return at::where(at::scalar_tensor(false, at::kBool), any.to(leaf.scalar_type()), at::zeros_like(leaf.detach()));
+}
+
+// Whether gradients of the root reach the leaf.
+static bool leads_to(const Backward& backward, size_t root, size_t leaf) {
+  const auto contains = [](const std::vector<uint32_t>& list, size_t i) {
+    return std::find(list.begin(), list.end(), static_cast<uint32_t>(i)) != list.end();
+  };
+  return backward.groups.empty() ||
+         std::any_of(backward.groups.begin(), backward.groups.end(), [&](const Backward::Group& group) {
+           return contains(group.roots, root) && contains(group.leaves, leaf);
+         });
+}
+
 std::vector<at::Tensor> RecordedForward::gradients(const std::vector<at::Tensor>& tangents) const {
   torch::autograd::edge_list starts, ends;
   variable_list given;
+  std::vector<size_t> filled;  // roots of which no element depends on a leaf
   for (size_t i = 0; i < tangents.size(); ++i) {
     const ValueId root = backward_.record->roots.at(i);
     if (!tangents[i].defined()) continue;
-    if (!values_[root.index].requires_grad()) cannot("a result whose history is not known");
+    if (!values_[root.index].requires_grad()) {
+      if (!values_[root.index].defined() || depends_[root.index]) cannot("a result whose history is not known");
+      filled.push_back(i);
+      continue;
+    }
     starts.push_back(torch::autograd::impl::gradient_edge(values_[root.index]));
     given.push_back(tangents[i]);
   }
   std::vector<at::Tensor> out(leaves_.size());
-  if (starts.empty()) return out;
   std::vector<size_t> places;
   for (size_t i = 0; i < leaves_.size(); ++i) {
     if (!leaves_[i].requires_grad()) continue;
     ends.push_back(torch::autograd::impl::gradient_edge(leaves_[i]));
     places.push_back(i);
   }
-  variable_list found = torch::autograd::Engine::get_default_engine().execute(
-      starts, given, /*keep_graph=*/true, c10::GradMode::is_enabled(), /*accumulate_grad=*/false, ends);
-  for (size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(found[i]);
+  variable_list found(places.size());
+  if (!starts.empty())
+    found = torch::autograd::Engine::get_default_engine().execute(starts, given, /*keep_graph=*/true,
+                                                                  c10::GradMode::is_enabled(),
+                                                                  /*accumulate_grad=*/false, ends);
+  for (size_t i = 0; i < places.size(); ++i) {
+    for (const size_t root : filled)
+      if (!found[i].defined() && leads_to(backward_, root, places[i]))
+        found[i] = zeros_of_leaf(leaves_[places[i]], tangents[root]);
+    out[places[i]] = std::move(found[i]);
+  }
   return out;
 }
 

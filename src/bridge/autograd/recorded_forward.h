@@ -32,6 +32,10 @@ class RecordedForward {
   static std::vector<bool> reads(const graph::Graph& graph, const Backward& backward);
 
   void know(graph::ValueId id, const at::Tensor& value) { values_[id.index] = value; }
+  // Contents at the call: the inputs may have been written since, and eager mode's formulas hold results of operators.
+  void keep(graph::ValueId id, at::Tensor contents) { contents_[id] = std::move(contents); }
+  // Whether each operator of the run is one whose formula the backward subgraph has.
+  bool follows_formulas() const { return recorded_.empty(); }
   // Throws c10::Error when the run is impossible. Returns the values which were read, as flags by value.
   std::vector<bool> run();
   // Gradients of the leaves, by autograd. Tangents may be undefined.
@@ -43,6 +47,7 @@ class RecordedForward {
   std::vector<graph::NodeId> needed(std::vector<bool>& read) const;
   void run_node(graph::NodeId id);
   void find_recorded();
+  void restore(graph::ValueId id, const at::Tensor& result) const;
   void run_steps(const graph::Node& node);
   at::Tensor argument(const RecordedCall* call, graph::ValueId id) const;
   void keep_history(const RecordedCall* call, graph::ValueId id);
@@ -55,7 +60,9 @@ class RecordedForward {
   const Backward& backward_;
   const std::vector<bool>& depends_;
   const IntegerOf integer_;
-  std::vector<at::Tensor> values_;                    // by ValueId
+  std::vector<at::Tensor> values_;  // by ValueId
+  std::unordered_map<graph::ValueId, at::Tensor> contents_;
+  std::vector<at::Tensor> memory_of_call_;            // inputs and constants
   std::unordered_set<const RecordedCall*> recorded_;  // calls made in no_grad mode which must be recorded nevertheless
   std::vector<at::Tensor> leaves_;                    // by position in Backward::leaves
   std::unordered_map<const RecordedFunction*, NodePtr> nodes_;  // of custom functions

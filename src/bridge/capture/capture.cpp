@@ -319,7 +319,7 @@ at::Tensor Capture::make_view(TraceTensor& parent, graph::OpId op, std::vector<g
   link->type = graph().type(value);
   if (within) {
     link->within = std::move(*within);
-  } else if (link->parent != nullptr) {
+  } else if (link->parent != nullptr && link->parent->type.dtype == link->type.dtype) {
     link->within = link->parent->within;
   }
   at::Tensor out = make_tensor(parent.storage_id(), std::move(link), value, offset);

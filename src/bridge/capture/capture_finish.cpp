@@ -65,6 +65,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   spec.detached = !of_history;
   spec.hidden_alias = storage.hidden_alias;
   spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
+  spec.of_unrecorded = of_history && unrecorded_view_behind(output).defined();
   spec.one_of_several = is_one_of_several(output);
   gradients_.describe(spec, output);
   const bool recorded = storage.home == OutputSpec::Kind::GraphOutput || (!spec.detached && !spec.unrecorded);

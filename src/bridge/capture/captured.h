@@ -65,6 +65,7 @@ struct OutputSpec {
   bool conjugated = false, negated = false;  // lazily, by the conjugate and negative bits
   bool detached = false;        // autograd does not treat it as a view of a tensor which requires gradients
   bool unrecorded = false;      // autograd treats it as a view made in no_grad mode
+  bool of_unrecorded = false;   // a recorded view of a view made in no_grad mode: no gradient reaches the base
   bool one_of_several = false;  // result of an operator with several views: autograd forbids writes to each of them
   bool plain = false;           // an alias without gradients of a result with gradients (y.detach() beside y)
   bool hidden_alias = false;    // shares memory with a caller's tensor, with a history of its own: no later call has it

@@ -346,9 +346,13 @@ at::Tensor Interpreter::view(const OutputSpec& spec, const at::Tensor& base) con
   const int64_t offset = integer(spec.offset);
   if (spec.within.empty()) return spec.marked(view_of_memory(base, to_torch(spec.dtype), sizes, strides, offset));
   at::Tensor out = base;
-  for (const Extent& extent : spec.extents())
-    out = at::as_strided(out, integers(extent.sizes), integers(extent.strides),
-                         base.storage_offset() + integer(extent.offset));
+  const auto from = static_cast<int64_t>(base.element_size()), to = byte_size(spec.dtype);
+  for (const Extent& extent : spec.extents()) {
+    const std::vector<int64_t> part = integers(extent.sizes), apart = integers(extent.strides);
+    const int64_t begin = integer(extent.offset);
+    out = out.is_same(base) ? view_of_memory(base, to_torch(spec.dtype), part, apart, begin)
+                            : at::as_strided(out, part, apart, base.storage_offset() * from / to + begin);
+  }
   return spec.marked(out);
 }
 

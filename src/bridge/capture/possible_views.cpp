@@ -70,6 +70,15 @@ void StorageTable::hold_strides(const TraceTensor& tensor) {
   }
 }
 
+// Only a view without elements may begin behind a dimension of at most one element, whose stride no formula gives.
+void StorageTable::hold_offset(const TraceTensor& tensor) {
+  if (tensor.chain() == nullptr || storages_[tensor.storage_id().index].home != OutputSpec::Kind::Input) return;
+  sym::ExprPool& pool = recorder_.env().pool();
+  if (pool.is_const(tensor.offset(), 0)) return;
+  const sym::ExprId none = pool.eq(geometry::numel(recorder_.env(), tensor.type().sizes), pool.constant(0));
+  if (recorder_.env().evaluate(none, [] { return current_reason(); }).value_or(false)) hold_strides(tensor);
+}
+
 const PossibleView* StorageTable::possible_view(uint32_t storage) const {
   const auto found = std::find_if(possible_views_.begin(), possible_views_.end(),
                                   [&](const PossibleView& known) { return known.copy == storage; });
@@ -162,35 +171,32 @@ static at::Tensor seen_through(const ViewChain* chain, const at::Tensor& base,
   }
 }
 
-namespace {
-
-struct NotSpecialized {};
-
-// A view of the copy as eager mode makes it, of `base`, which lies where the copy's source does. Throws NotSpecialized,
-// and what ATen throws.
-at::Tensor replayed(const ViewChain& link, const at::Tensor& base, const std::function<int64_t(sym::ExprId)>& integer) {
-  static const graph::OpId as_strided = graph::op_id("aten::as_strided");
-  const at::Tensor parent = link.parent != nullptr ? replayed(*link.parent, base, integer) : base;
-  const std::optional<c10::OperatorHandle> op = find_operator(link.op);
-  // A view by as_strided counts in the whole storage, of which the copy is a part.
-  if (link.op == as_strided || !op || link.type.dtype != link.parent_type.dtype) throw NotSpecialized{};
-  const auto& arguments = op->schema().arguments();
-  torch::jit::Stack stack;
-  for (size_t i = 0; i < arguments.size(); ++i)
-    stack.push_back(i < link.args.size()
-                        ? to_torch(
-                              link.args[i], arg_type(arguments[i]), [&](graph::ValueId) { return parent; }, integer)
-                        : *arguments[i].default_value());
-  op->callBoxed(stack);
-  return stack.at(0).toTensor();
+// A view without elements of the caller's tensor `real`: no formula gives its offset (hold_offset), so the sizes are
+// fixed. `number` fixes a size.
+static std::optional<AsView> empty_view(const TraceTensor& trace, const at::Tensor& real,
+                                        const std::function<std::optional<int64_t>(sym::ExprId)>& number) {
+  sym::ExprPool& pool = trace.capture().env().pool();
+  std::vector<int64_t> sizes;
+  for (const sym::ExprId e : trace.type().sizes) sizes.push_back(number(e).value_or(-1));
+  const Capture::StepAside aside;
+  const at::Tensor base(at::detail::empty_strided_meta(real.sizes(), real.strides(), real.scalar_type()));
+  const at::Tensor seen = seen_through(trace.chain().get(), base, [&](sym::ExprId e) { return number(e).value_or(0); });
+  if (!seen.defined() || seen.sizes() != c10::IntArrayRef(sizes)) return std::nullopt;
+  AsView out{
+      trace.storage_id().index, {}, pool.constant(seen.storage_offset()), false, trace.is_conj(), trace.is_neg()};
+  for (const int64_t s : seen.strides()) out.strides.push_back(pool.constant(s));
+  return out;
 }
-
-}  // namespace
 
 // A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
 // a program for these sizes alone. nullopt: it is a copy.
 std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
   const PossibleView* view = possible_view(trace.storage_id().index);
+  const Storage& storage = storages_[trace.storage_id().index];
+  if (view == nullptr && trace.chain() != nullptr && storage.home == OutputSpec::Kind::Input &&
+      !recorder_.env().pool().is_const(trace.offset(), 0) &&
+      recorder_.env().hint(geometry::numel(recorder_.env(), trace.type().sizes)) == 0)
+    return empty_view(trace, recorder_.inputs()[storage.position], [&](sym::ExprId e) { return specialized(e); });
   if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;
   const graph::TensorType& copy = recorder_.graph().type(storages_[view->copy].value);
   const auto sizes = specialized(view->source_type.sizes), strides = specialized(view->source_type.strides),
@@ -211,9 +217,11 @@ std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std:
     seen = seen_through(trace.chain().get(), base, integer);
   }
   if (!seen.defined() || seen.sizes() != c10::IntArrayRef(*own_sizes)) return std::nullopt;
+  // The offset counts elements of the view, and the source's offset counts elements of the source.
+  const int64_t copy_bytes = byte_size(copy.dtype), own_bytes = byte_size(trace.type().dtype);
   AsView out{view->source,
              {},
-             recorder_.env().pool().constant(*start + seen.storage_offset()),
+             recorder_.env().pool().constant(*start * copy_bytes / own_bytes + seen.storage_offset()),
              is_source && view->of_base && trace.chain() == nullptr,
              trace.is_conj() != view->conjugated,
              trace.is_neg() != view->negated};

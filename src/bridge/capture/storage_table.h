@@ -74,6 +74,8 @@ class StorageTable {
   bool starts_storage(const TraceTensor& tensor);
   // Guards all strides of this tensor: a computation depends on them, so a caller's tensor must keep them.
   void hold_strides(const TraceTensor& tensor);
+  // Called where a program reads the storage offset of the tensor.
+  void hold_offset(const TraceTensor& tensor);
   // Storage offset of the caller's tensor.
   int64_t real_offset(StorageId id) const { return storages_[id.index].real_offset; }
 

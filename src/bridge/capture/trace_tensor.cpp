@@ -161,6 +161,12 @@ c10::SymInt TraceTensor::sym_storage_offset_custom() const {
   const graph::TensorType* own = chain_ != nullptr ? &type_ : nullptr;
   const ViewChain* link = chain_.get();
   while (link != nullptr && link->parent != nullptr) link = link->parent.get();
+  try {
+    asked().storages().hold_offset(*this);
+  } catch (const CaptureAbort& abort) {
+    capture_->flush(abort.reason());
+    return storage_offset_;  // the tensor is real now
+  }
   const int64_t begin = asked().storages().real_offset(storage_id_);
   if (begin == 0) return SymNode::make_int(asked().env_ptr(), offset_);
   const int64_t from = link != nullptr ? byte_size(link->parent_type.dtype) : 1, to = own ? byte_size(own->dtype) : 1;

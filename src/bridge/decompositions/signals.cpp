@@ -1,6 +1,7 @@
 #include "bridge/decompositions/signals.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/MaxPooling.h>
 #include <ATen/ops/_fft_r2c.h>
 #include <ATen/ops/_pad_circular_ops.h>
 #include <ATen/ops/cat.h>
@@ -27,8 +28,9 @@ void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::
     std::vector<int64_t> sizes;
     for (const sym::ExprId size : trace->type().sizes) sizes.push_back(trace->capture().env().hint_or(size, 2));
     const Capture::StepAside aside;
-    checked[0] = at::empty(sizes, self.options().device(at::kMeta));
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &checked);
+    const auto numbers = [&](size_t i) { return checked.at(i).toIntVector(); };
+    at::native::check_max_pool1d(at::empty(sizes, self.options().device(at::kMeta)), numbers(1), numbers(2), numbers(3),
+                                 numbers(4), checked.at(5).toBool());
   }
   if (!by_indices && !at::isFloatingType(self.scalar_type()))
     C10_THROW_ERROR(NotImplementedError,

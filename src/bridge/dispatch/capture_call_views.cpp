@@ -14,7 +14,7 @@ using graph::ValueId;
 // The extents of a view by as_strided of `view` (ViewChain).
 static std::optional<std::vector<Extent>> extents(const TraceTensor& view) {
   if (view.chain() == nullptr) return std::nullopt;
-  std::vector<Extent> out = view.chain()->within;
+  std::vector<Extent> out = view.chain()->within;  // of elements of its dtype
   out.push_back({view.type().sizes, view.type().strides, view.offset()});
   return out;
 }
@@ -136,13 +136,13 @@ void CaptureCall::check_inside(const TraceTensor& memory, const std::vector<Arg>
 at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
   const TraceTensor& trace = *TraceTensor::from(of);
   if (std::holds_alternative<graph::None>(args[3])) {
+    capture_.storages().hold_offset(trace);
     args[3] = trace.offset();
   } else if (capture_.storages().is_callers(trace) && !capture_.storages().starts_storage(trace)) {
     abort_capture(BreakKind::UnsupportedLayout, entry_.name + " at an offset in an argument's storage");
   }
   const at::Tensor base = capture_.base_of(trace);
   std::optional<std::vector<Extent>> within = extents(trace);
-  if (trace.type().dtype != TraceTensor::from(base)->type().dtype) within.emplace();
   const at::Tensor memory = memory_as(base, trace.type().dtype);
   TraceTensor& whole = *TraceTensor::from(memory);
   args[0] = whole.value;

@@ -1,5 +1,6 @@
 #include "bridge/capture/sym_node.h"
 #include "bridge/dispatch/capture_call.h"
+#include "ops/op_def.h"
 
 namespace cresset::bridge {
 
@@ -42,11 +43,20 @@ void CaptureCall::require_writable(const TraceTensor& target) {
       abort_capture(BreakKind::AliasedWrite, entry_.name + " writes elements that share their memory");
 }
 
+// ATen's kernels other than pointwise ones refuse to write an argument that they read elsewhere.
+static bool is_pointwise(graph::OpId op) {
+  const ops::OpDef* def = ops::find(op);
+  return def != nullptr && def->op_class == ops::OpClass::Pointwise;
+}
+
 void CaptureCall::check_overlap(const TraceTensor& target) {
   for (size_t i = 0; i < count_; ++i) {
     const TraceTensor* read = argument(i).isTensor() && argument(i).toTensor().defined()
                                   ? TraceTensor::from(argument(i).toTensor())
                                   : nullptr;
+    if (read != nullptr && i > 0 && read->storage_id() == target.storage_id() && read->offset() == target.offset() &&
+        read->type().sizes == target.type().sizes && !is_pointwise(entry_.functional))
+      abort_capture(BreakKind::AliasedWrite, entry_.name + " writes memory that it reads elsewhere");
     if (read != nullptr && read != &target && capture_.storages().overlaps_partly(target, *read))
       abort_capture(BreakKind::AliasedWrite, entry_.name + " writes memory that it reads elsewhere");
   }
@@ -64,6 +74,8 @@ void CaptureCall::in_place() {
   std::vector<Arg> args = arguments(std::min(count_, kept));
   if (args.size() < kept) append_defaults(args);
   const std::vector<ValueId> results = capture_.recorder().call(entry_.functional, std::move(args));
+  if (category(capture_.graph().type(results[0]).dtype) == DTypeCategory::Float && self.is_complex())
+    abort_capture(BreakKind::UnsupportedDtype, entry_.name + " of complex numbers");  // eager mode refuses it
   capture_.write(target, fit(results[0], target));
   finish_with(std::move(self));
 }

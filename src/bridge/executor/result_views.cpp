@@ -83,6 +83,14 @@ void mark_one_of_several(const at::Tensor& view, const OutputSpec& spec) {
   meta->output_nr_ = spec.number;
 }
 
+// A view of the base's memory by way of `parent`, which may be the base itself. The offset counts from the base.
+at::Tensor part_of(const at::Tensor& parent, const at::Tensor& base, c10::ScalarType dtype, c10::IntArrayRef sizes,
+                   c10::IntArrayRef strides, int64_t offset) {
+  if (parent.is_same(base)) return view_of_memory(base, dtype, sizes, strides, offset);
+  const auto from = static_cast<int64_t>(base.element_size()), to = static_cast<int64_t>(parent.element_size());
+  return at::as_strided(parent, sizes, strides, base.storage_offset() * from / to + offset);
+}
+
 at::Tensor with_bits(at::Tensor view, const OutputSpec& spec) {
   if (view.is_conj() != spec.conjugated) view = view._conj();
   return view.is_neg() != spec.negated ? view._neg_view() : view;
@@ -94,13 +102,17 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
                              c10::ArrayRef<at::Tensor> made) const {
   const int64_t* numbers = geometry + v.first;
   const at::Tensor of = viewed(v, base, made);
-  at::Tensor parent = of.defined() ? of : base;
+  at::Tensor start = base;
+  if (v.spec.of_unrecorded && base.requires_grad()) {
+    const at::NoGradGuard unrecorded;
+    start = at::alias(base);
+  }
+  at::Tensor parent = of.defined() ? of : start;
   size_t known = of.defined() ? views_[v.spec.viewed].spec.within.size() : 0;
   for (const Extent& extent : v.spec.within) {
     const size_t rank = extent.sizes.size();
     if (known == 0)
-      parent =
-          at::as_strided(parent, {numbers, rank}, {numbers + rank, rank}, base.storage_offset() + numbers[2 * rank]);
+      parent = part_of(parent, start, v.dtype, {numbers, rank}, {numbers + rank, rank}, numbers[2 * rank]);
     else
       --known;
     numbers += 2 * rank + 1;
@@ -111,9 +123,7 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   if (base.numel() == 0 && !v.expands) count_empty_as_one(sizes, strides);
   if (!exact.empty() && same_addresses(sizes, strides, exact)) strides = exact.vec();
   const int64_t offset = numbers[2 * rank];
-  const at::Tensor strided = parent.is_same(base)
-                                 ? view_of_memory(base, v.dtype, sizes, strides, offset)
-                                 : at::as_strided(parent, sizes, strides, base.storage_offset() + offset);
+  const at::Tensor strided = part_of(parent, start, v.dtype, sizes, strides, offset);
   at::Tensor out = with_bits(strided, v.spec);
   if (v.spec.one_of_several && is_recorded_view(out)) mark_one_of_several(out, v.spec);
   return out;

@@ -8,8 +8,12 @@
 #include <optional>
 #include <unordered_set>
 
+#include "bridge/aten/dtypes.h"
 #include "bridge/aten/empty_strides.h"
+#include "bridge/aten/op_schema.h"
+#include "bridge/capture/arguments.h"
 #include "bridge/capture/capture.h"
+#include "bridge/capture/python_meta.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {
@@ -72,7 +76,8 @@ class FixedStrides {
     bool any = false;
     graph::Graph::for_each_value(
         node.args, [&](ValueId v) { any = any || category(graph_.type(v).dtype) == DTypeCategory::Complex; });
-    return any;
+    return any || std::any_of(node.results.begin(), node.results.end(),
+                              [&](ValueId v) { return category(graph_.type(v).dtype) == DTypeCategory::Complex; });
   }
 
   bool is_fixed(const graph::Node& node, const ops::OpDef& def, ValueId result) const {
@@ -89,14 +94,10 @@ class FixedStrides {
     // Products of sizes count a size of 0 as 0 and ATen counts it as 1, which is corrected for row-major strides alone.
     if (def.op_class == OpClass::View) return rows && all_fixed && keeps_formula(node, type, all_rows);
     if (!rows) return false;
-    if (type.rank() <= 1 && def.op_class == OpClass::Pointwise && !takes_format(def)) return true;
     if (type.rank() == 0 || def.op_class == OpClass::Reduction || (all_fixed && all_rows)) return true;
     // Row-major although its arguments are not, and no image: its layout does not depend on theirs.
     return def.op_class != OpClass::Pointwise && !all_rows && rank <= 3;
   }
-
-  // Whether the result may lie as an argument does: a copy of x[:1, 0] keeps the stride, its sine does not.
-  static bool takes_format(const ops::OpDef& def) { return def.schema.find("MemoryFormat") != std::string_view::npos; }
 
   bool keeps_formula(const graph::Node& node, const TensorType& type, bool all_rows) const {
     if (loose_views().joins(node.op)) return all_rows;
@@ -338,10 +339,11 @@ std::vector<int64_t> numbers_of(const graph::Graph& graph, const std::vector<sym
   return out;
 }
 
-// The strides of what is made in the format that a tensor suggests which lies so.
+// The strides of a copy of a tensor which lies so: the same where it is dense, else in the format that it suggests.
 std::vector<int64_t> in_suggested_format(c10::IntArrayRef had, c10::IntArrayRef lay, c10::IntArrayRef sizes) {
   const Capture::StepAside aside;
   const at::Tensor source(at::detail::empty_strided_meta(had, lay, at::kFloat));
+  if (had == sizes && source.is_non_overlapping_and_dense()) return lay.vec();
   const at::Tensor made(at::detail::empty_meta(sizes, at::kFloat, source.suggest_memory_format()));
   return made.strides().vec();
 }
@@ -377,6 +379,50 @@ std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10:
     return view ? std::vector<int64_t>(view->begin(), view->end()) : std::move(copied);
   }
   return gives_source(choice, had, lay) ? lay.vec() : std::move(copied);
+}
+
+// The complex argument of a pointwise operator with real results (abs): ATen makes the result like it. nullptr: the
+// operator is another one.
+const TensorType* made_like_complex(const graph::Graph& graph, const ops::OpDef& def, const std::vector<Arg>& args,
+                                    const std::vector<TensorType>& formulas) {
+  const auto is_complex = [](DType dtype) { return category(dtype) == DTypeCategory::Complex; };
+  if (def.op_class != OpClass::Pointwise || args.size() != 1 || is_complex(formulas[0].dtype)) return nullptr;
+  const auto* value = std::get_if<ValueId>(&args[0]);
+  return value != nullptr && is_complex(graph.type(*value).dtype) ? &graph.type(*value) : nullptr;
+}
+
+// The types which the operator's meta kernel makes of complex tensors: no shape rule covers them. nullopt: the tensors
+// are real, or there is no such kernel.
+std::optional<std::vector<TensorType>> ask_meta_kernel(graph::Graph& graph, graph::OpId op,
+                                                       const std::vector<Arg>& args,
+                                                       const std::vector<TensorType>& formulas) {
+  const auto is_complex = [](DType dtype) { return category(dtype) == DTypeCategory::Complex; };
+  bool any = is_complex(formulas[0].dtype);
+  graph::Graph::for_each_value(args, [&](const ValueId& v) { any = any || is_complex(graph.type(v).dtype); });
+  const std::optional<c10::OperatorHandle> handle = find_operator(op);
+  if (!any || formulas.size() != 1 || !handle || handle->schema().is_mutable() || asks_python_for_sizes(*handle))
+    return std::nullopt;
+  const auto tensor = [&](ValueId v) {
+    const TensorType& type = graph.type(v);
+    return at::Tensor(at::detail::empty_strided_meta(numbers_of(graph, type.sizes), numbers_of(graph, type.strides),
+                                                     to_torch(type.dtype)));
+  };
+  const Capture::StepAside aside;
+  try {
+    torch::jit::Stack stack;
+    for (size_t i = 0; i < args.size(); ++i)
+      stack.push_back(to_torch(args[i], arg_type(handle->schema().arguments()[i]), tensor,
+                               [&](sym::ExprId e) { return graph.pool().const_value(e); }));
+    handle->callBoxed(stack);
+    const at::Tensor made = stack.at(0).toTensor();
+    if (made.sizes() != c10::IntArrayRef(numbers_of(graph, formulas[0].sizes))) return std::nullopt;
+    std::vector<TensorType> out = formulas;
+    out[0].strides.clear();
+    for (const int64_t s : made.strides()) out[0].strides.push_back(graph.pool().constant(s));
+    return out;
+  } catch (const std::exception&) {  // of a device, or of data
+    return std::nullopt;
+  }
 }
 
 // Strides of the same memory in elements of another dtype, as ATen computes them.
@@ -419,11 +465,17 @@ std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& 
       out[0].strides.push_back(scratch.pool().constant(s));
     return out;
   }
+  if (auto found = ask_meta_kernel(scratch, step.op, args, formulas)) return found;
   const ops::OpDef* def = ops::find(step.op);
   if (def == nullptr || def->shape == nullptr) return std::nullopt;
   try {
-    const AsRealNumbers real(scratch, args);
     ops::ShapeContext context(scratch, graph::op_name(step.op));
+    if (const TensorType* lies = made_like_complex(scratch, *def, args, formulas)) {
+      std::vector<TensorType> out = formulas;
+      out[0].strides = context.like_strides(*lies);
+      return out;
+    }
+    const AsRealNumbers real(scratch, args);
     Result<ops::Types> types = def->shape(context, ops::OpArgs(scratch, args));
     if (!types.ok() || types->size() != formulas.size()) return std::nullopt;
     for (size_t i = 0; i < formulas.size(); ++i) {

@@ -53,7 +53,12 @@ graph::ValueId StorageTable::scattered_whole(graph::ValueId value, const graph::
                                              std::vector<Arg> args) {
   graph::TensorType type = parent;
   type.strides = graph::contiguous_strides(recorder_.env().pool(), type.sizes);
-  if (!graph::is_contiguous(recorder_.env(), recorder_.graph().type(value)))
+  // Elements of another dtype need row-major strides also where a size is 1.
+  const graph::TensorType& lies = recorder_.graph().type(value);
+  const bool in_rows = lies.dtype == parent.dtype
+                           ? graph::is_contiguous(recorder_.env(), lies)
+                           : lies.strides == graph::contiguous_strides(recorder_.env().pool(), lies.sizes);
+  if (!in_rows)
     value = recorder_.call(graph::op_id("aten::clone"), {value, graph::MemoryFormat::Contiguous})[0];
   args.insert(args.begin(), Arg(value));
   return recorder_.append(view, std::move(args), {std::move(type)})[0];

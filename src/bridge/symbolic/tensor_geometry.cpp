@@ -69,14 +69,15 @@ bool decide_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, 
   for (const size_t d : order) {
     if (pool.is_const(env.simplify(sizes[d]), 1)) continue;
     const sym::ExprId differs = pool.ne(strides[d], expected);
+    const sym::ExprId has_gap = pool.logical_and(pool.ne(sizes[d], pool.constant(1)), differs);
     if (sym::known_for_general_sizes(env, differs) == true) {
-      ViewOrCopy::answered(pool.logical_and(pool.ne(sizes[d], pool.constant(1)), differs), true);
+      ViewOrCopy::answered(has_gap, true);
       return false;
     }
-    if (env.hint(differs) == 1) return env.evaluate(differs, why), false;
+    if (env.evaluate(has_gap, why).value_or(true)) return false;
     expected = pool.mul(expected, sizes[d]);
   }
-  return false;
+  return true;
 }
 
 }  // namespace

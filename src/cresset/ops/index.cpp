@@ -124,6 +124,14 @@ Result<Types> index_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(std::move(out));
 }
 
+// The indexed elements, filled where the mask is false, which broadcasts with them.
+Result<Types> masked_index_shape(ShapeContext& shapes, const OpArgs& args) {
+  const std::vector<graph::Arg> indexing{args[0], args[2]};
+  CRESSET_TRY(const Types indexed, index_shape(shapes, OpArgs(args.graph(), indexing)));
+  CRESSET_TRY(Sizes sizes, shapes.broadcast(indexed[0].sizes, args.tensor(1).sizes));
+  return one(contiguous_like(shapes, indexed[0], std::move(sizes)));
+}
+
 // ---- _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
 // include_last_offset, padding_idx) -> (output, offset2bag, bag_size, max_indices)
 
@@ -193,6 +201,10 @@ constexpr OpDef kIndexOps[] = {
      .element = index_element,
      .index_fault = IndexFault::OfDimension,
      .traits = {.raises = Raises::List, .mixes_devices = true}},
+    {.schema = "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = masked_index_shape,
+     .traits = {.checks = Checks::Nothing}},
     {.schema = "aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
      .op_class = kExtern,
      .shape = index_shape,

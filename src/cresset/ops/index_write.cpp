@@ -35,6 +35,11 @@ Result<Types> cloned_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, self.sizes, shapes.like_strides(self)));
 }
 
+Result<Types> put_shape(ShapeContext& shapes, const OpArgs& args) {
+  if (args.values(1).size() > args.tensor(0).rank()) return shapes.invalid("there are more indices than dimensions");
+  return cloned_shape(shapes, args);
+}
+
 Result<Types> copied_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(copy_to_write(shapes, args.tensor(0)));
 }
@@ -50,18 +55,23 @@ Result<Types> masked_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
 constexpr OpDef kIndexWriteOps[] = {
     {.schema = "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      .op_class = kExtern,
-     .shape = cloned_shape,
+     .shape = put_shape,
      .starts_as_first = true,
      .traits = {.raises = Raises::List, .mixes_devices = true}},
     {.schema =
          "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      .op_class = kExtern,
-     .shape = cloned_shape,
+     .shape = put_shape,
      .traits = {.checks = Checks::Nothing, .mixes_devices = true}},
+    {.schema = "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) "
+               "-> Tensor",
+     .op_class = kExtern,
+     .shape = cloned_shape,
+     .traits = {.checks = Checks::Nothing}},
     {.schema = "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool "
                "unsafe=False) -> Tensor",
      .op_class = kExtern,
-     .shape = cloned_shape,
+     .shape = put_shape,
      .starts_as_first = true,
      .traits = {.raises = Raises::List, .mixes_devices = true}},
     {.schema = "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",

@@ -140,11 +140,15 @@ Result<Types> upsample_shape(ShapeContext& shapes, const OpArgs& args) {
   return resized_shape<kSpatial>(shapes, args);
 }
 
+template <size_t kSpatial>
 Result<Types> grid_sampler_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &self = args.tensor(0), &grid = args.tensor(1);
-  if (self.rank() != 4 || grid.rank() != 4) return shapes.invalid("needs tensors of 4 dimensions");
+  if (self.rank() != kSpatial + 2 || grid.rank() != kSpatial + 2)
+    return shapes.invalid("needs tensors of as many dimensions as the images, the batch and the channels have");
   if (!shapes.require_equal(self.sizes[0], grid.sizes[0])) return shapes.invalid("the batch sizes differ");
-  return one(contiguous_like(shapes, self, {self.sizes[0], self.sizes[1], grid.sizes[1], grid.sizes[2]}));
+  Sizes sizes{self.sizes[0], self.sizes[1]};
+  sizes.insert(sizes.end(), grid.sizes.begin() + 1, grid.sizes.end() - 1);
+  return one(contiguous_like(shapes, self, std::move(sizes)));
 }
 
 // ---- pixel_shuffle(self, factor), pixel_unshuffle(self, factor)
@@ -269,7 +273,11 @@ constexpr OpDef kPoolOps[] = {
     {.schema = "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
                "align_corners) -> Tensor",
      .op_class = kExtern,
-     .shape = grid_sampler_shape},
+     .shape = grid_sampler_shape<2>},
+    {.schema = "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
+               "align_corners) -> Tensor",
+     .op_class = kExtern,
+     .shape = grid_sampler_shape<3>},
     {.schema = "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = pixel_shape<true>,

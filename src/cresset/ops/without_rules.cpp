@@ -8,7 +8,6 @@ constexpr OpTraits raises(Raises cause) { return {.raises = cause}; }
 constexpr OpTraits kRaises{.raises = Raises::Anything};
 constexpr OpTraits kMatrices{.raises = Raises::Unknown, .of_matrices = true};
 constexpr OpTraits kChecked{.raises = Raises::Unknown, .checks = Checks::Everything};
-constexpr OpTraits kUnchecked{.raises = Raises::Unknown, .checks = Checks::Nothing};
 constexpr OpTraits kRuns{.raises = Raises::Unknown, .inference = Inference::RunsOften};
 constexpr OpTraits kForIntegers{.raises = Raises::Unknown, .for_integers = true};
 
@@ -33,12 +32,10 @@ constexpr TraitRow kRows[] = {
     {"aten::linalg_lstsq", {.raises = Raises::Anything, .of_matrices = true}},
     {"aten::linalg_lu", {.raises = Raises::Anything, .of_matrices = true}},
     {"aten::linalg_lu_factor_ex", {.raises = Raises::Asked, .of_matrices = true}},
-    {"aten::linalg_lu_solve", {.raises = Raises::Unknown, .checks = Checks::NoSizes, .pivots = 1, .of_matrices = true}},
     {"aten::linalg_matrix_exp", kMatrices},
     {"aten::linalg_pinv.atol_rtol_tensor", {.raises = Raises::Anything, .calls_others = true, .of_matrices = true}},
     {"aten::linalg_qr", kMatrices},
     {"aten::linalg_solve_triangular", kMatrices},
-    {"aten::lu_solve", {.raises = Raises::Unknown, .checks = Checks::NoSizes, .pivots = 2}},
 
     // ---- Fourier transforms
     {"aten::_fft_c2c", kRuns},
@@ -69,8 +66,6 @@ constexpr TraitRow kRows[] = {
     {"aten::_assert_async.msg", kRaises},
     {"aten::_cdist_forward", kChecked},
     {"aten::_functional_assert_async.msg", kRaises},
-    {"aten::_unsafe_masked_index", kUnchecked},
-    {"aten::_unsafe_masked_index_put_accumulate", kUnchecked},
     {"aten::histc", kRaises},
     {"aten::histogram.bin_ct", {.raises = Raises::Anything, .inference = Inference::RunsOften}},
     {"aten::histogram.bins_tensor", kRaises},

@@ -6,7 +6,7 @@ namespace cresset::passes {
 namespace {
 
 // An operator without an OpDef may return its argument's memory (aten::view_as_real, aten::view.dtype). Copies of its
-// result must stay copies.
+// result, and of views of its result, must stay copies.
 bool may_be_view(const Graph& graph, ValueId value) {
   const graph::Value& made = graph.value(value);
   return made.kind == graph::Value::Kind::Result && ops::find(graph.node(made.node).op) == nullptr;
@@ -35,7 +35,7 @@ bool remove_no_ops(Graph& graph) {
     const ValueId from = std::get<ValueId>(node.args[kept]), to = node.results[0];
     if (!same_type(graph.type(from), graph.type(to))) return;
     if (!source && !def->is_no_op(ops::OpArgs(graph, node.args))) return;
-    if (may_be_view(graph, from) || escaping.forbids(to, from)) return;
+    if (may_be_view(graph, memory_of(graph, from)) || escaping.forbids(to, from)) return;
     replacements.add(to, from);
     escaping.replaced(to, from);
   });

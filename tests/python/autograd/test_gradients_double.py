@@ -162,6 +162,39 @@ def test_overwritten_inputs():
     assert error(f) and error(cresset.compile(f))
 
 
+WRITTEN_LATER = {
+    "a formula with the result": lambda x: x.sigmoid(),
+    "a formula with the indices": lambda x: x.max(1).values ** 3,
+    "copies of operands": lambda x: x.reshape(2, 3, 2).mT.contiguous() @ x.reshape(2, 3, 2).clone(),
+    "an expanded operand": lambda x: x.exp().sum(1, keepdim=True).expand(3, 4) * 2,
+    "no formula": lambda x: x.flip(0) + x,
+}
+
+
+@pytest.mark.parametrize("write", ["seen", "unseen", "in the function"])
+@pytest.mark.parametrize("name", WRITTEN_LATER)
+def test_inputs_written_where_no_formula_reads_them(name, write):
+    def f(x):
+        y = WRITTEN_LATER[name](x)
+        if write == "in the function":
+            x.data.copy_(x.flip(1))
+        return y
+
+    def history(g):
+        leaf = (torch.arange(12.0, dtype=torch.float64).reshape(3, 4) / 8 - 0.7).requires_grad_()
+        x = leaf * 1
+        y = g(x)
+        if write != "in the function":
+            (x if write == "seen" else x.data).copy_(x.detach().flip(1))
+        (first,) = torch.autograd.grad((y * y).sum(), leaf, create_graph=True)
+        (second,) = torch.autograd.grad((first * first).sum(), leaf)
+        return first.detach(), second
+
+    compiled = cresset.compile(f)
+    for _ in range(2):
+        torch.testing.assert_close(history(compiled), history(f))
+
+
 def test_create_graph_without_retain_graph():
     def f(w, x):
         return (x * w).exp()

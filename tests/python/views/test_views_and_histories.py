@@ -313,3 +313,88 @@ def test_views_after_bases():
             other = make(leaf)[0].add_(1)
             mine, its = (torch.autograd.grad((t * t).sum(), leaf)[0] for t in (a, other))
             assert torch.equal(mine, its)
+
+
+def written_beside_a_hook(x):
+    y = x + x
+    y.register_hook(lambda g: g)
+    return (y.view(-1).mul_(2),)
+
+
+def filled(x):
+    y = x.relu().unsafe_split(1, -1)[-1]
+    y.fill_(3)
+    return (y,)
+
+
+def copied_without_a_record(x):
+    y = x.select_scatter(x.select(-1, 0), -1, 0)
+    z = y.as_strided(y.shape, y.stride())
+    with torch.no_grad():
+        z.copy_(z)
+    return (z,)
+
+
+def part_written(x):
+    y = x * 1
+    z = y.as_strided((1, 2), (2, 1))
+    z.sub_(0.5)
+    return (z,)
+
+
+RESULTS = {
+    "written beside a hook": written_beside_a_hook,
+    "negative view": lambda x: (torch._neg_view(x.cumsum(-1)),),
+    "filled": filled,
+    "copied without a record": copied_without_a_record,
+    "part written": part_written,
+}
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("make", MAKE)
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_that_are_views(name, make, order):
+    assert_same(RESULTS[name], MAKE[make], order)
+
+
+def test_gradient_of_a_strided_view_of_parts():
+    """Elements outside of `x.real` get no gradient through a view of it."""
+
+    def f(x):
+        return x.real.as_strided((1, 2), (2, 1))
+
+    def gradient(g):
+        leaf = torch.complex(torch.arange(1.0, 7), torch.arange(6.0)).requires_grad_()
+        g(leaf * 1).square().sum().backward()
+        return leaf.grad
+
+    compiled = cresset.compile(f)
+    for _ in range(2):
+        torch.testing.assert_close(gradient(compiled), gradient(f))
+
+
+@pytest.mark.parametrize("record", [False, True])
+@pytest.mark.parametrize("make", MAKE)
+def test_views_of_unrecorded_views(make, record):
+    """A recorded view of a view made in no_grad mode has a node, but no gradient reaches the base."""
+
+    def f(x):
+        with torch.no_grad():
+            v = x[1:]
+        with torch.set_grad_enabled(record):
+            return (v.t(),)
+
+    assert_same(f, MAKE[make])
+
+
+def test_offsets_of_views_without_elements():
+    def f(x):
+        v = x.narrow(-1, 1, x.shape[-1] - 1)
+        return v.storage_offset(), v
+
+    compiled = cresset.compile(f)
+    for n in (3, 1, 2, 1):
+        x = torch.arange(8.0)[::2][:n]
+        (mine, view), (its, other) = compiled(x), f(x)
+        assert (mine, view.storage_offset()) == (its, other.storage_offset())

@@ -34,6 +34,9 @@ STRIDES = {
         "float",
     ),
     "pairs of numbers": (lambda x: torch.view_as_complex(torch.stack([x, x], -1)[:1]), "float"),
+    "turned column": (lambda x: x[:, -1].flip(0), "float"),
+    "absolute values of complex columns": (lambda x: x[:, -1:].abs(), "complex"),
+    "column with a written part": (lambda x: x[:, -1].slice_scatter(x[:1, 0], 0, 0, 1) if len(x) else x, "float"),
 }
 SIZES = [(3, 4), (1, 4), (4, 1), (1, 1), (2, 5), (0, 4)]
 
@@ -130,3 +133,66 @@ def test_no_elements(name, repeated):
     for rows in (4, 5, 0):
         x = torch.ones(1, 3).expand(rows, 3) if repeated else torch.ones(rows, 3)
         assert torch.equal(compiled(x), EMPTY[name](x))
+
+
+def reshaped(x):
+    return x[1::2].reshape(x[1::2].shape[::-1])
+
+
+WRITES = {
+    "row of repeated elements": (lambda x: x[1].contiguous().add_(1), (1, 4, 3), lambda x: x.expand(3, 4, 3)),
+    "rows of repeated elements": (
+        lambda x: x[1:2].squeeze(0).contiguous().add_(1),
+        (1, 4, 3),
+        lambda x: x.expand(3, 4, 3),
+    ),
+    "strided view in a format": (
+        lambda x: (
+            x[None, ..., None]
+            .as_strided((1, 2, 1, 1), (2, 1, 1, 1))
+            .contiguous(memory_format=torch.channels_last)
+            .add_(1)
+        ),
+        (2, 1),
+        lambda x: x,
+    ),
+    "half numbers of a reshaped row": (lambda x: reshaped(x).view(torch.float32).sub_(0.5), (2, 3), lambda x: x),
+    "copy of half numbers": (
+        lambda x: x.view(torch.float32).unflatten(0, (1, -1)).clone().expand(1, 1, -1).mul_(2),
+        (3,),
+        lambda x: x,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_reach_memory(name):
+    f, sizes, view = WRITES[name]
+
+    def written(g):
+        x = torch.arange(1.0, 1 + torch.Size(sizes).numel(), dtype=torch.float64).reshape(sizes)
+        g(view(x))
+        return x.tolist()
+
+    compiled = cresset.compile(f)
+    for _ in range(2):
+        assert written(compiled) == written(f)
+
+
+REFUSED = {
+    "scattered onto itself": lambda x: x.scatter_reduce_(0, torch.zeros_like(x, dtype=torch.int64), x, "sum"),
+    "added to itself at indices": lambda x: x.index_add_(0, torch.tensor([0, 1]), x),
+    "absolute values of complex numbers": lambda x: x.to(torch.complex64).abs_(),
+    "put at more indices than dimensions": lambda x: x[0, 0].index_put_((torch.tensor([0]),), x[1, 1]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_writes(name):
+    f = REFUSED[name]
+    compiled = cresset.compile(f)
+    for g in (f, compiled, compiled):
+        with pytest.raises(
+            (RuntimeError, IndexError), match=r"single memory location|not supported for complex|too many indices"
+        ):
+            g(torch.arange(6.0).reshape(2, 3))
