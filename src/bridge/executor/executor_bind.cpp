@@ -43,12 +43,17 @@ void for_each_tensor(const runtime::Step& step, F&& f) {
   }
 }
 
-// The device of the program's own memory. A program without memory may be on any device.
+// The device of the program's own memory. A program without memory may be on any device. Programs on a GPU have numbers
+// on the CPU beside it.
 c10::Device device_of(const runtime::Program& program) {
+  std::optional<c10::Device> found;
   for (const Home wanted : {Home::Arena, Home::Fresh, Home::Extern})
-    for (const runtime::TensorSlot& slot : program.tensors)
-      if (slot.home == wanted) return to_torch(slot.device);
-  return c10::Device(c10::kCPU);
+    for (const runtime::TensorSlot& slot : program.tensors) {
+      if (slot.home != wanted || (found && slot.device.kind == DeviceKind::Cpu)) continue;
+      found = to_torch(slot.device);
+      if (wanted == Home::Arena || !found->is_cpu()) return *found;
+    }
+  return found.value_or(c10::Device(c10::kCPU));
 }
 
 // Kernels are enqueued on streams of a single GPU.
