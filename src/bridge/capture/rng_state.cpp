@@ -1,6 +1,8 @@
 #include "bridge/capture/rng_state.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <cstring>
@@ -66,6 +68,24 @@ at::Tensor set_state(const at::Tensor& state) {
   return at::empty({0}, at::kByte);
 }
 
+// The state of a CUDA device's default generator.
+at::Generator cuda_generator(int64_t index) {
+  return at::globalContext().defaultGenerator(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index)));
+}
+
+at::Tensor get_cuda_state(int64_t index) {
+  at::Generator generator = cuda_generator(index);
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+at::Tensor set_cuda_state(const at::Tensor& state, int64_t index) {
+  at::Generator generator = cuda_generator(index);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+  return at::empty({0}, at::kByte);
+}
+
 // No static initializers: a process may hold this library twice, in Python's module and in the C++ library.
 void register_operators() {
   if (c10::Dispatcher::singleton().findSchema({"cresset::get_rng_state", ""})) return;
@@ -74,8 +94,15 @@ void register_operators() {
   const std::vector<at::Tag> tags = {at::Tag::nondeterministic_seeded};
   library->def(torch::schema("cresset::get_rng_state() -> Tensor"), tags);
   library->def(torch::schema("cresset::set_rng_state(Tensor state) -> Tensor"), tags);
-  library->impl("get_rng_state", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(get_state)));
-  library->impl("set_rng_state", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(set_state)));
+  library->def(torch::schema("cresset::get_cuda_rng_state(int device) -> Tensor"), tags);
+  library->def(torch::schema("cresset::set_cuda_rng_state(Tensor state, int device) -> Tensor"), tags);
+  const auto add = [](const char* name, auto function) {
+    library->impl(name, torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, function));
+  };
+  add("get_cuda_rng_state", TORCH_FN(get_cuda_state));
+  add("set_cuda_rng_state", TORCH_FN(set_cuda_state));
+  add("get_rng_state", TORCH_FN(get_state));
+  add("set_rng_state", TORCH_FN(set_state));
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 // find the state of eager mode. The recorded operators therefore run first and the capture ends: a seed is a side
 // effect which no program repeats. Saving and restoring the state (torch.random.fork_rng, torch.utils.checkpoint) is
 // recorded by two operators, ordered with the random operators: cresset::get_rng_state() -> Tensor, and
-// cresset::set_rng_state(Tensor) -> Tensor, which returns an empty tensor.
+// cresset::set_rng_state(Tensor) -> Tensor, which returns an empty tensor. Two more are for the default generator of a
+// CUDA device: cresset::get_cuda_rng_state(int) and cresset::set_cuda_rng_state(Tensor, int).
 #pragma once
 
 #include <ATen/core/Tensor.h>

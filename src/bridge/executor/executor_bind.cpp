@@ -280,6 +280,7 @@ void BoundContext::bind_steps() {
     } else if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
       steps_.push_back({StepKind::Extern, static_cast<uint32_t>(externs_.size())});
       externs_.push_back(bind_extern_call(*call, *this));
+      has_host_steps_ = has_host_steps_ || externs_.back()->runs_on_host();
     } else if (const auto* copy = std::get_if<runtime::Copy>(&step)) {
       steps_.push_back({StepKind::Copy, static_cast<uint32_t>(copies_.size())});
       bind_copy(*copy);

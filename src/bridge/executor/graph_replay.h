@@ -1,7 +1,8 @@
 // CUDA graphs over the tape of a bound context. Consecutive steps are recorded as one graph and replayed by later
 // calls; the steps between run from the tape as before. Kernels' launches are updated where addresses changed (inputs,
-// outputs) or numbers of the host did (seeds of random numbers); operators of libraries hold their addresses, so a graph runs only while these are the same, and an operator
-// whose arguments moved before is left to the tape. Results never lie in memory of a graph.
+// outputs) or numbers of the host did (seeds of random numbers); operators of libraries hold their addresses, so a
+// graph runs only while these are the same, and an operator whose arguments moved before is left to the tape. Results
+// never lie in memory of a graph.
 #pragma once
 
 #include <algorithm>

@@ -77,19 +77,21 @@ Result<Types> multinomial_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, std::move(sizes), DType::I64));
 }
 
-// ---- the state of the default CPU generator (bridge/capture/rng_state.h)
+// ---- the states of default generators (bridge/capture/rng_state.h)
 
-constexpr int64_t kStateBytes = 5056;
+constexpr int64_t kStateBytes = 5056, kCudaStateBytes = 16;
 
+template <int64_t Bytes>
 Result<Types> get_rng_state_shape(ShapeContext& shapes, const OpArgs&) {
   TensorType out;
   out.dtype = DType::U8;
-  return one(contiguous_like(shapes, out, {shapes.pool().constant(kStateBytes)}));
+  return one(contiguous_like(shapes, out, {shapes.pool().constant(Bytes)}));
 }
 
+template <int64_t Bytes>
 Result<Types> set_rng_state_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& state = args.tensor(0);
-  if (state.dtype != DType::U8 || state.rank() != 1 || shapes.constant(state.sizes[0]) != kStateBytes)
+  if (state.dtype != DType::U8 || state.rank() != 1 || shapes.constant(state.sizes[0]) != Bytes)
     return shapes.invalid("is no state of a generator");
   return one(contiguous_like(shapes, state, {shapes.pool().constant(0)}));
 }
@@ -500,11 +502,19 @@ constexpr OpDef kRandomOps[] = {
      .traits = {.draws = true}},
     {.schema = "cresset::get_rng_state() -> Tensor",
      .op_class = kExtern,
-     .shape = get_rng_state_shape,
+     .shape = get_rng_state_shape<kStateBytes>,
      .traits = {.draws = true}},
     {.schema = "cresset::set_rng_state(Tensor state) -> Tensor",
      .op_class = kExtern,
-     .shape = set_rng_state_shape,
+     .shape = set_rng_state_shape<kStateBytes>,
+     .traits = {.draws = true}},
+    {.schema = "cresset::get_cuda_rng_state(int device) -> Tensor",
+     .op_class = kExtern,
+     .shape = get_rng_state_shape<kCudaStateBytes>,
+     .traits = {.draws = true}},
+    {.schema = "cresset::set_cuda_rng_state(Tensor state, int device) -> Tensor",
+     .op_class = kExtern,
+     .shape = set_rng_state_shape<kCudaStateBytes>,
      .traits = {.draws = true}},
     {.schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
                "generator=None) -> Tensor",

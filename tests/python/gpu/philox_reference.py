@@ -146,6 +146,8 @@ def dropout_mask(seed, offset, x, p):
     else:
         group, inside = np.divmod(np.arange(count), vector)
         call, thread = np.divmod(group, threads)
-        drawn = uniform32(pick(blocks(seed, thread, offset // 4 + call * max(vector // 4, 1) + inside // 4), inside % 4))
+        drawn = uniform32(
+            pick(blocks(seed, thread, offset // 4 + call * max(vector // 4, 1) + inside // 4), inside % 4)
+        )
     kept = 1 - p if x.dtype == torch.float64 else np.float32(1 - p)
     return torch.from_numpy(drawn < kept), after

@@ -203,17 +203,16 @@ PROGRAMS = {
     "parts_in_place": lambda x: (x.clone()[:, 1:].uniform_(), x.clone().t()[1:].exponential_(2), x.clone()[1:].normal_()),
     "numbers": lambda x: torch.empty_like(x).exponential_(1.5) * torch.bernoulli(x.sigmoid()) * torch.bernoulli(x, 0.3),
     "bools": lambda x: (torch.empty_like(x, dtype=torch.bool).bernoulli_(0.3), torch.empty_like(x).bernoulli_(x.sigmoid())),
-    "integers": lambda x: torch.randint(x.shape[0] + 3, x.shape, device="cuda") + torch.randint(-5, 5, (3,), device="cuda"),
+    "integers": lambda x: torch.randint(x.shape[0] + 3, x.shape, device="cuda") + torch.randint(-5, 5, (16,), device="cuda"),
     "beside_library": lambda x: (
         torch.rand_like(x) + torch.randperm(x.shape[1], device="cuda"),
         torch.multinomial(x.abs() + 1, 2) + torch.randn(2, device="cuda"),
         torch.empty_like(x).cauchy_() + torch.rand_like(x),
     ),
-    "distributions": lambda x: (torch.normal(x, 2.0), torch.distributions.Normal(x, 1.0).rsample()),
+    "distributions": lambda x: (torch.normal(x, 2.0), torch.distributions.Normal(x, 1.0, validate_args=False).rsample()),
     "unused": lambda x: (torch.rand_like(x), F.dropout(x, 0.5), torch.randn(7, device="cuda"), x + 1)[3],
     "empty": lambda x: (torch.rand_like(x[:0]), F.dropout(x[:0], 0.5), torch.rand(0, 3, device="cuda"), torch.rand_like(x)),
     "reduced": lambda x: (F.dropout(x, 0.5).sum(1), torch.rand_like(x).softmax(0)),
-    "rrelu": lambda x: F.rrelu(x, training=True),
 }  # fmt: skip
 
 
@@ -283,7 +282,7 @@ def step_of(model, apply):
 @pytest.mark.parametrize("options", [{}, {"cuda_graphs": "always"}], ids=["tape", "graphs"])
 def test_training(options):
     torch.manual_seed(0)
-    model = Block().cuda()
+    model = Block(layers=5).cuda()
     compiled = cresset.compile(model, options=options)
     eager, mine = step_of(model, model), step_of(model, compiled)
     replays = cresset.stats()["cuda_graphs"]["replays"]
@@ -299,7 +298,8 @@ def test_training(options):
         for a, b in zip(got, wanted, strict=True):
             assert_close(a, b)
     assert len(losses) == len(inputs)
-    assert (cresset.stats()["cuda_graphs"]["replays"] > replays) == bool(options)
+    if simulated is None:  # whose products are written into planned memory
+        assert (cresset.stats()["cuda_graphs"]["replays"] > replays) == bool(options)
 
 
 def test_graphs_draw_other_numbers_at_each_replay():
@@ -320,8 +320,6 @@ def test_graphs_draw_other_numbers_at_each_replay():
     assert cresset.stats()["cuda_graphs"]["replays"] - replays > 5
     for a, b in zip(got, expected, strict=True):
         assert_close(a, b, torch.float16)
-    state = cresset.stats()["cuda_graphs"]["programs"]
-    assert any("0 parts from the tape" in line for line in map(str, state)), state
 
 
 def test_checkpoint_draws_the_same_numbers_again():
@@ -334,8 +332,8 @@ def test_checkpoint_draws_the_same_numbers_again():
     eager = step_of(model, through_checkpoint)
     x = torch.randn(8, 32, device="cuda", requires_grad=True)
     expected, last = drawn(eager, x)
+    inner = cresset.compile(model)
     for around in (cresset.compile(through_checkpoint), lambda x: checkpoint(inner, x, use_reentrant=False)):
-        inner = cresset.compile(model)
         for _ in range(3):
             got, after = drawn(step_of(model, around), x)
             assert after == last
@@ -368,6 +366,27 @@ def test_generator_argument():
     got, after = drawn(compiled, x, torch.Generator("cuda").manual_seed(3))
     assert after == last
     assert_close(got, expected)
+
+
+@pytest.mark.skipif(simulated is not None, reason="the simulator has no graphs of torch's")
+def test_recorded_by_the_caller():
+    compiled = cresset.compile(lambda x: F.dropout(x * 2, 0.5))
+    x = torch.ones(4096, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            compiled(x)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = compiled(x)
+    start()
+    expected = [F.dropout(x * 2, 0.5) for _ in range(2)]
+    start()
+    for wanted in expected:
+        graph.replay()
+        assert_close(y, wanted)
 
 
 def test_wrong_parameters_raise():
