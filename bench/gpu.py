@@ -38,6 +38,7 @@ NAMES = {
     "convnext_base": (32, 0),
     "mobilenetv3_large_100": (32, 0),
     "mobilevit_s": (32, 0),
+    "unet_block": (4, 0),
 }
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 SIDES = ("cresset", "graphs", "eager", "compile", "reduce_overhead")  # graphs: cresset with mode="reduce-overhead"

@@ -188,7 +188,9 @@ Optional aligned_mask(const Attention& a) {
   row.back() = length;
   const c10::SymInt missing = (c10::SymInt(kMultiple) - length % kMultiple) % kMultiple;
   const std::vector<c10::SymInt> padding{0, missing};
+  // A mask that was made with heads in the last dimension keeps this order of memory when it is padded.
   return at::constant_pad_nd_symint(mask.expand_symint(row), padding)
+      .contiguous()
       .narrow_symint(-1, 0, length)
       .expand_symint({a.query.sym_size(0), a.query.sym_size(1), a.query.sym_size(2), length});
 }

@@ -10,7 +10,14 @@ const DeviceTraits& traits_of(DeviceKind device) {
       .channels_last_convolutions = DTypeSet(DType::F32, DType::BF16),  // of oneDNN
       .call_epilogues = DTypeSet(DType::F32, DType::BF16),
   };
-  static constexpr DeviceTraits kCuda = {.has_kernels = true, .reports_indices = true, .counts_random_numbers = true};
+  static constexpr DeviceTraits kCuda = {
+      .has_kernels = true,
+      .has_scans = true,
+      .reports_indices = true,
+      .counts_random_numbers = true,
+      .filters_as_images = true,
+      .channels_last_convolutions = DTypeSet(DType::F16, DType::BF16, DType::F32),  // of cuDNN, on tensor cores
+  };
   static constexpr DeviceTraits kNone;
   switch (device) {
     case DeviceKind::Cpu:

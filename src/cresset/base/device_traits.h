@@ -21,9 +21,11 @@ class DTypeSet {
 struct DeviceTraits {
   bool has_kernels = false;               // loop kernels are generated; otherwise operators are extern calls
   bool all_functions_of_doubles = false;  // code is generated for each; otherwise not for those with exact_doubles
+  bool has_scans = false;                 // loop kernels fold in order; otherwise ATen computes running sums
   bool reports_indices = false;           // kernels report indices out of range to the host; otherwise ATen checks them
   bool counts_random_numbers = false;     // eager mode's random numbers are functions of a seed and their positions
   bool lays_out_weights = false;          // libraries take weights in their own layouts (freezing)
+  bool filters_as_images = false;         // convolutions read filters in the memory format of the image
   DTypeSet channels_last_convolutions{};  // dtypes of image convolutions which are faster in channels-last format
   DTypeSet call_epilogues{};              // dtypes of products and convolutions whose library can apply an epilogue
 };

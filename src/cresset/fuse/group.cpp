@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/scan.h"
+
 namespace cresset::fuse {
 namespace {
 
@@ -63,12 +65,29 @@ Group reduction_group(const Graph& graph, IndexVars& vars, ValueId value, const 
   return group;
 }
 
+// The dimension of the scan is Inner.
+Group scan_group(const Graph& graph, IndexVars& vars, ValueId value, const ops::OpDef& def, const Layout& layout) {
+  Group group;
+  const graph::Node& node = graph.node(graph.value(value).node);
+  const auto dim = static_cast<size_t>(def.reduction(graph, ops::OpArgs(graph, node.args), 0).dims[0]);
+  std::vector<ExprId> sizes = graph.type(value).sizes;
+  const std::vector<size_t> order = memory_order(graph, sizes, layout);
+  const ExprId one = graph.pool().constant(1), extent = sizes.empty() ? one : graph.env().simplify(sizes[dim]);
+  if (!sizes.empty()) sizes[dim] = one;
+  Index index = add_dims(graph, vars, group, sizes, order, Dim::Kind::Outer);
+  group.dims.push_back({vars.at(extent, group.dims.size()), extent, Dim::Kind::Inner});
+  if (!index.empty()) index[dim] = graph.pool().var(group.dims.back().var);
+  group.roots.push_back({value, std::move(index), value, layout});
+  return group;
+}
+
 }  // namespace
 
 Group group_of(const Graph& graph, IndexVars& vars, ValueId value, const Layout& layout) {
   const ops::OpDef* def = native(graph, graph.value(value).node);
   CRESSET_CHECK(def != nullptr, "a kernel computes a native operator");
   if (def->op_class == ops::OpClass::Reduction) return reduction_group(graph, vars, value, *def, layout);
+  if (ops::is_scan(*def)) return scan_group(graph, vars, value, *def, layout);
   return pointwise_group(graph, vars, value, value, layout);
 }
 

@@ -38,7 +38,7 @@ struct ConcatPart {
 };
 std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node);
 
-// The group which computes a single value. For a reduction the reduced dimensions are Inner.
+// The group which computes a single value. For a reduction the reduced dimensions are Inner, for a scan its dimension.
 Group group_of(const Graph& graph, IndexVars& vars, ValueId value, const Layout& layout);
 // The group which copies an argument of a concatenation to its window.
 Group window_group(const Graph& graph, IndexVars& vars, const ConcatPart& part, ValueId whole, const Layout& layout);

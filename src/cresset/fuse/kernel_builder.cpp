@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fuse/strided_view.h"
+#include "ops/scan.h"
 
 namespace cresset::fuse {
 namespace {
@@ -54,8 +55,9 @@ class Puller final : public ops::ElementContext {
  private:
   ScalarId compute(ValueId value, const Index& index);
   ScalarId reduce(const ops::OpDef& def, const graph::Node& node, size_t result, const Index& index);
+  ScalarId scan(const ops::OpDef& def, const graph::Node& node, const Index& index);
   ScalarId pick_part(const graph::Node& node, const Index& index);
-  bool may_compute(ValueId value, const Index& index, bool reduces);
+  bool may_compute(ValueId value, const Index& index, bool folds);
   Index simplified(ValueId value, Index index);
   bool is_root_at(ValueId value, const Index& index);
   ScalarId load(const Place& place, const Index& index);
@@ -163,8 +165,9 @@ ops::DataIndex Puller::data_index(ScalarId position, ValueId index, ValueId tabl
 ScalarId Puller::compute(ValueId value, const Index& index) {
   const graph::Value& v = graph().value(value);
   const ops::OpDef* def = v.node.valid() ? native(graph(), v.node) : nullptr;
-  const bool reduces = def != nullptr && def->op_class == ops::OpClass::Reduction;
-  if (def == nullptr || !may_compute(value, index, reduces)) return fail(v.type.dtype);
+  const bool reduces = def != nullptr && def->op_class == ops::OpClass::Reduction,
+             scans = def != nullptr && ops::is_scan(*def);
+  if (def == nullptr || !may_compute(value, index, reduces || scans)) return fail(v.type.dtype);
   const graph::Node& node = graph().node(v.node);
   const graph::Node* outer = std::exchange(node_, &node);
   ScalarId result;
@@ -175,6 +178,8 @@ ScalarId Puller::compute(ValueId value, const Index& index) {
     result = pick_part(node, index);
   } else if (reduces) {
     result = round(reduce(*def, node, v.result, index), value);
+  } else if (scans) {
+    result = round(scan(*def, node, index), value);
   } else {
     result = round(def->element(*this, ops::OpArgs(graph(), node.args), v.result, index), value);
   }
@@ -182,10 +187,10 @@ ScalarId Puller::compute(ValueId value, const Index& index) {
   return result;
 }
 
-// A value of the group is computed once, at its own index. A reduction cannot be computed at any other index.
-bool Puller::may_compute(ValueId value, const Index& index, bool reduces) {
+// A value of the group is computed once, at its own index. A fold cannot be computed at any other index.
+bool Puller::may_compute(ValueId value, const Index& index, bool folds) {
   const auto roots = roots_.find(value);
-  if (roots == roots_.end()) return !reduces;
+  if (roots == roots_.end()) return !folds;
   return is_root_at(value, index);  // or at an index of the same element, if a dimension has at most a single element
 }
 
@@ -229,6 +234,23 @@ ScalarId Puller::reduce(const ops::OpDef& def, const graph::Node& node, size_t r
   ++reductions_;
   const ScalarId value = scalars_.cast(def.element(*this, args, result, operand), reduction.accumulate);
   return scalars_.cast(scalars_.reduce(reduction.combine, value), compute_dtype(dtype));
+}
+
+// The inner dimension is the dimension of the scan, in order.
+ScalarId Puller::scan(const ops::OpDef& def, const graph::Node& node, const Index& index) {
+  const ops::OpArgs args(graph(), node.args);
+  const ops::Reduction fold = def.reduction(graph(), args, 0);
+  const auto is_inner = [](const loop::Dim& dim) { return dim.kind == loop::Dim::Kind::Inner; };
+  const auto inner = std::find_if(group_.dims.begin(), group_.dims.end(), is_inner);
+  const DType dtype = graph().type(node.results[0]).dtype;
+  const bool single = std::count_if(group_.dims.begin(), group_.dims.end(), is_inner) == 1;
+  const auto dim = static_cast<size_t>(fold.dims[0]);
+  const bool in_order = single && (index.empty() || pool().is_const(env().simplify(inner->extent), 1) ||
+                                   index[dim] == pool().var(inner->var));
+  if (!in_order) return fail(dtype);
+  ++reductions_;
+  const ScalarId value = scalars_.cast(def.element(*this, args, 0, index), fold.accumulate);
+  return scalars_.cast(scalars_.scan(fold.combine, value), compute_dtype(dtype));
 }
 
 ScalarId Puller::round(ScalarId scalar, ValueId value) {

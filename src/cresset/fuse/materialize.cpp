@@ -6,6 +6,7 @@
 #include "fuse/read_whole.h"
 #include "fuse/strided_view.h"
 #include "fuse/uses.h"
+#include "ops/scan.h"
 
 namespace cresset::fuse {
 namespace {
@@ -18,8 +19,8 @@ constexpr uint32_t kMostReshapes = 12;
 
 struct Cost {
   uint32_t operations = 0;
-  uint32_t reshapes = 0;  // the most reshapes on a path to memory
-  bool heavy = false;
+  uint32_t reshapes = 0;       // the most reshapes on a path to memory
+  uint32_t heavy = 0;          // operations of many instructions
   std::vector<ValueId> reads;  // distinct bases
   ValueId concat;              // a concatenation without memory which is read element by element
 };
@@ -48,7 +49,7 @@ class Materializer {
  private:
   void own_results(graph::NodeId id) {
     const ops::OpDef* def = native(graph_, id);
-    const bool decided_later = def != nullptr && def->op_class != ops::OpClass::Reduction;
+    const bool decided_later = def != nullptr && def->op_class != ops::OpClass::Reduction && !ops::is_scan(*def);
     if (decided_later) return;
     // ATen decides the strides of tensors which it allocates.
     for (ValueId v : graph_.node(id).results)
@@ -123,36 +124,40 @@ class Materializer {
         Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
         return weigh_concat(node);
       case ops::OpClass::Reduction:
-        return Graph::for_each_value(node.args, [&](const ValueId& v) {
-          reshapes_below(v);
-          store_concat_of(v);
-        });
+        return weigh_fold(node);
       case ops::OpClass::View:  // a copy, or an element of another value
         for (ValueId result : node.results)
           if (memory_.owns(result)) store_concat_of(std::get<ValueId>(node.args[0]));
         return;
       case ops::OpClass::Extern:  // reads at indices from tensors, which are in no part of a concatenation for certain
+        if (ops::is_scan(*def)) return weigh_fold(node);
         Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
         return weigh_pointwise(node, *def);
       case ops::OpClass::Composite:
         return;
     }
   }
+  void weigh_fold(const graph::Node& node) {
+    Graph::for_each_value(node.args, [&](const ValueId& v) {
+      reshapes_below(v);
+      store_concat_of(v);
+    });
+  }
   void weigh_concat(const graph::Node& node) {
     const ValueId value = node.results[0];
     if (memory_.owns(value)) return;
     if (!options_.fuse || uses_[value.index].count != 1 || stored_.count(value) != 0) return memory_.own(value);
-    Cost cost{.operations = 1, .heavy = false, .reads = {}, .concat = value};
+    Cost cost{.operations = 1, .heavy = 0, .reads = {}, .concat = value};
     Graph::for_each_value(node.args, [&](const ValueId& part) {  // a section has a single part
       const Cost& inlined = costs_[root_of(part).index];
       cost.operations = std::max(cost.operations, inlined.operations + 1);
-      cost.heavy |= inlined.heavy;
+      cost.heavy = std::max(cost.heavy, inlined.heavy);
     });
     cost.reads.push_back(value);
     costs_[value.index] = std::move(cost);
   }
   void weigh_pointwise(const graph::Node& node, const ops::OpDef& def) {
-    Cost cost{.operations = 1, .heavy = def.heavy, .reads = {}, .concat = {}};
+    Cost cost{.operations = 1, .heavy = def.heavy ? 1u : 0u, .reads = {}, .concat = {}};
     Graph::for_each_value(node.args, [&](const ValueId& v) { add_argument(cost, v); });
     for (ValueId result : node.results) {
       const bool owned = memory_.owns(result) || is_worth_storing(cost, result);
@@ -210,7 +215,7 @@ class Materializer {
     if (memory_.owns(root)) return add_read(cost, root);
     const Cost& inlined = costs_[root.index];
     cost.operations += inlined.operations;
-    cost.heavy |= inlined.heavy;
+    cost.heavy += inlined.heavy;
     for (ValueId v : inlined.reads) add_read(cost, v);
     if (!inlined.concat.valid() || memory_.owns(inlined.concat)) return;
     if (cost.concat.valid() || root != value)
@@ -239,11 +244,13 @@ class Materializer {
     if (!options_.fuse) return use.count > 0;
     if (cost.reads.size() > kMostReads || cost.operations > kMostOperations) return true;
     if (cost.reshapes > kMostReshapes) return true;
-    if (cost.heavy && use.expanded) return true;
+    if (cost.heavy > model.heavy_again && use.expanded) return true;
     if (use.count < 2) return false;
     if (cost.concat.valid()) return true;
-    if (cost.heavy) return true;
-    if (cost.reads.size() > 1) return cost.operations > model.cheap_operations || !is_spread(cost, result);
+    const int64_t bytes = bytes_of(result);
+    const bool small = bytes > 0 && bytes <= model.small_bytes;
+    if (cost.heavy > (small ? model.heavy_again : 0)) return true;
+    if (cost.reads.size() > 1) return cost.operations > model.cheap_operations || !(small || is_spread(cost, result));
     return cost.operations > (cost.reads.empty() ? model.cheap_operations_without_reads : model.cheap_operations);
   }
 

@@ -5,6 +5,7 @@
 #include "ops/complex.h"
 #include "ops/index_reads.h"
 #include "ops/op_def.h"
+#include "ops/scan.h"
 
 namespace cresset::fuse {
 
@@ -41,7 +42,8 @@ const ops::OpDef* native(const Graph& graph, graph::NodeId node) {
     case ops::OpClass::Concat:
       return def;
     case ops::OpClass::Extern:
-      return ops::reads_in_kernels(graph, graph.node(node)) ? def : nullptr;
+      return ops::reads_in_kernels(graph, graph.node(node)) || ops::scans_in_kernels(graph, graph.node(node)) ? def
+                                                                                                              : nullptr;
     case ops::OpClass::Composite:
       return nullptr;
   }

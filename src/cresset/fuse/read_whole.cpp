@@ -5,6 +5,7 @@
 #include "fuse/strided_view.h"
 #include "ops/elementwise.h"
 #include "ops/index_reads.h"
+#include "ops/scan.h"
 
 namespace cresset::fuse {
 namespace {
@@ -45,7 +46,8 @@ class Reader {
  private:
   void visit(graph::NodeId id, const ops::OpDef* def) {
     const graph::Node& node = graph_.node(id);
-    if (def == nullptr || def->op_class == ops::OpClass::Reduction) return use_all(node);  // it reads memory, or all
+    const bool folds = def != nullptr && (def->op_class == ops::OpClass::Reduction || ops::is_scan(*def));
+    if (def == nullptr || folds) return use_all(node);  // it reads memory, or all
     if (def->op_class == ops::OpClass::View) {
       for (size_t r = 0; r < node.results.size(); ++r)
         if (whole_[node.results[r].index] && shows_all(graph_, id, r)) use(std::get<ValueId>(node.args[0]));

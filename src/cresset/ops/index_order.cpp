@@ -1,4 +1,4 @@
-// Sorting, selection by rank, cumulative reductions, and searching in sorted tensors: called through ATen.
+// Sorting, selection by rank, running extremes, and searching in sorted tensors: called through ATen.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -67,14 +67,6 @@ Result<Types> running_extreme_shape(ShapeContext& shapes, const OpArgs& args) {
   return with_indices(contiguous_like(shapes, self, self.sizes));
 }
 
-// cumsum, cumprod (self, dim, dtype)
-Result<Types> running_fold_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& self = args.tensor(0);
-  CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
-  const DType otherwise = is_integral(self.dtype) ? DType::I64 : self.dtype;
-  return one(contiguous_like(shapes, self, self.sizes, args.dtype(2).value_or(otherwise)));
-}
-
 Result<Types> logcumsumexp_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
@@ -120,12 +112,6 @@ constexpr OpDef kIndexOrderOps[] = {
     {.schema = "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
      .op_class = kExtern,
      .shape = running_extreme_shape},
-    {.schema = "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = running_fold_shape},
-    {.schema = "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = running_fold_shape},
     {.schema = "aten::logcumsumexp(Tensor self, int dim) -> Tensor", .op_class = kExtern, .shape = logcumsumexp_shape},
     {.schema =
          "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",

@@ -106,7 +106,9 @@ bool suits(const Graph& graph, const OpDef& def, const OpArgs& args) {
 }  // namespace
 
 std::vector<IndexRead> index_reads(const Graph& graph, const Node& node) {
-  return reads_of(graph, *find(node.op), OpArgs(graph, node.args));
+  const OpDef& def = *find(node.op);
+  if (def.index_fault == IndexFault::None) return {};
+  return reads_of(graph, def, OpArgs(graph, node.args));
 }
 
 bool reads_in_kernels(const Graph& graph, const Node& node) {

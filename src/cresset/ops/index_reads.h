@@ -13,7 +13,7 @@ struct IndexRead {
   size_t named = 0;   // the dimension in eager mode's error: index.Tensor counts those that have an index
 };
 
-// The indices of a node whose operator reads at indices (OpDef::index_fault).
+// The indices of a node whose operator reads at indices (OpDef::index_fault); of other nodes none.
 std::vector<IndexRead> index_reads(const graph::Graph& graph, const graph::Node& node);
 
 // Whether a kernel computes the node, with reports of its indices. A program that writes to its inputs gets no reports:

@@ -8,7 +8,8 @@
 //   Concat      prim::cat and similar operators: each argument is written to a window of the result
 //   Composite   decompose(): rewritten to other operators before lowering
 //   Extern      called through ATen by the bridge; with decompose(): only if decompose() returns a fallback; with
-//               index_fault: only where kernels cannot report an index out of range (index_reads.h)
+//               index_fault: only where kernels cannot report an index out of range (index_reads.h); with
+//               reduction(): only where kernels have no scans (scan.h)
 #pragma once
 
 #include <span>

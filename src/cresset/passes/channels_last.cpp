@@ -40,8 +40,10 @@ class ChannelsLast {
       if (reads_changed(graph_.node(id))) restride(id);
     }
     undo_lone();
-    return std::any_of(conversions_.begin(), conversions_.end(),
-                       [&](const Conversion& c) { return !is_lone(c.group); });
+    const bool changed =
+        std::any_of(conversions_.begin(), conversions_.end(), [&](const Conversion& c) { return !is_lone(c.group); });
+    if (changed) convert_filters();
+    return changed;
   }
 
  private:
@@ -74,7 +76,7 @@ class ChannelsLast {
 
   void convert_input(NodeId id) {
     const ValueId input = std::get<ValueId>(graph_.node(id).args[0]);
-    if (ops::is_channels_last_contiguous(graph_.env(), graph_.type(input))) return;
+    if (is_channels_last(input)) return;
     ValueId& converted = converted_[input];
     if (!converted.valid()) {
       graph_.current_location = graph_.node(id).location;
@@ -85,6 +87,28 @@ class ChannelsLast {
     graph_.node(id).args[0] = converted;
     conversions_.push_back({id, input, converted, changed_.at(converted)});
   }
+
+  // Libraries which read filters in the format of the image would copy them inside of each call.
+  void convert_filters() {
+    std::unordered_map<ValueId, ValueId> copies;
+    std::vector<NodeId> order = std::move(graph_.order);
+    graph_.order.clear();
+    for (const NodeId id : order) {
+      const graph::Node& node = graph_.node(id);
+      if (is_image_convolution(node)) {
+        const ValueId input = std::get<ValueId>(node.args[0]), filter = std::get<ValueId>(node.args[1]);
+        const bool reads_images = traits_of(graph_.type(input).device.kind).filters_as_images;
+        if (reads_images && is_channels_last(input) && !is_channels_last(filter)) {
+          graph_.current_location = node.location;
+          ValueId& copy = copies[filter];
+          if (!copy.valid()) copy = ops::GraphBuilder(graph_).call("aten::clone", {filter, MemoryFormat::ChannelsLast});
+          graph_.node(id).args[1] = copy;
+        }
+      }
+      graph_.order.push_back(id);
+    }
+  }
+  bool is_channels_last(ValueId v) { return ops::is_channels_last_contiguous(graph_.env(), graph_.type(v)); }
 
   size_t root(size_t group) const {
     while (groups_[group].joined != group) group = groups_[group].joined;

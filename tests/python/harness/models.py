@@ -364,7 +364,31 @@ _TIMM = [
     _timm("mixer_b16_224", 32, make_tiny=_timm_mixer),
 ]  # fmt: skip
 
-MODELS: dict[str, Model] = {m.name: m for m in _TRANSFORMERS + _TIMM}
+# ---------------------------------------------------------------------------------------------- diffusion
+
+
+def _unet_block(scale: str) -> nn.Module:
+    from harness.unet_block import UNetBlock
+
+    module = UNetBlock(32, 48, 24, 2, 8, layers=1) if scale == TINY else UNetBlock(320, 640, 768, 8, 32)
+    module.zoo_shapes = (32, 16, 12, 24) if scale == TINY else (320, 64, 77, 768)  # channels, side, text, features
+    return module
+
+
+def _unet_inputs(module, batch, length, mask, generator):
+    channels, side, text, features = module.zoo_shapes
+    return {
+        "sample": torch.randn(batch, channels, side, side, generator=generator),
+        "timestep": torch.randint(0, 1000, (batch,), generator=generator),
+        "context": torch.randn(batch, text, features, generator=generator),
+    }
+
+
+_DIFFUSION = [
+    Model("unet_block", _unet_block, _unet_inputs, {}, {TINY: (2, 0), REAL: (2, 0)}, family="diffusion"),
+]
+
+MODELS: dict[str, Model] = {m.name: m for m in _TRANSFORMERS + _TIMM + _DIFFUSION}
 
 
 def seeded_call(model: Model, function, inputs: dict[str, Any]):
