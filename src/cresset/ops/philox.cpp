@@ -18,11 +18,16 @@ using loop::Op;
 using sym::ExprId;
 
 // ---- the draw: (seed, offset, layout), numbers on the CPU that kernels get by value. The layout says which number is
-// an element's: bits 0 to 3 the logarithm of the neighbours in a thread, bits 4 to 7 that of the numbers for each call,
-// and above them the number of threads (bridge/extern_kernels/cuda/philox_draw.cpp).
+// an element's (bridge/extern_kernels/cuda/philox_draw.cpp).
 
 constexpr size_t kDevice = 5;  // the CPU
-constexpr int64_t kLogBits = 4, kLogMask = 15;
+
+// Parts of the layout: bits, and the first of them. The quotient of n by the blocks is n * multiplier >> shift, for n
+// below 2^31: no tensor has as many blocks of elements.
+constexpr int64_t kNeighboursLog = 0, kStepLog = 4;  // in a thread; of the numbers that a call takes
+constexpr int64_t kLogBits = 4;
+constexpr int64_t kBlocks = 8, kBlockBits = 16, kShift = 24, kShiftBits = 6, kMultiplier = 32, kMultiplierBits = 32;
+constexpr int64_t kThreadsLog = 8;  // of a block
 
 Result<Types> draw_shape(ShapeContext&, const OpArgs& args) {
   TensorType number;
@@ -62,16 +67,19 @@ S shifted_right(S a, S by) { return binary(Op::ShiftRight, a, by); }
 Place place_of(ElementContext& context, const OpArgs& args, const Index& index,
                const std::vector<ExprId>* apart = nullptr) {
   const S layout = number(context, args, kLayout);
-  const S neighbours = both(layout, layout.number(kLogMask));
-  const S step = both(shifted_right(layout, layout.number(kLogBits)), layout.number(kLogMask));
-  const S threads = shifted_right(layout, layout.number(2 * kLogBits));
+  const auto part = [&](int64_t first, int64_t bits) {
+    return both(shifted_right(layout, layout.number(static_cast<double>(first))),
+                layout.number(static_cast<double>((int64_t{1} << bits) - 1)));
+  };
+  const S neighbours = part(kNeighboursLog, kLogBits);
   S element = in_order_of(context, args.integers(kStrides), index);
   if (apart != nullptr) element = select(eq(neighbours, 0), in_order_of(context, *apart, index), element);
-  const S group = shifted_right(element, neighbours);
-  const S call = binary(Op::TruncDivInt, group, threads);
+  const S group = shifted_right(element, neighbours), threads_log = layout.number(kThreadsLog);
+  const S call =
+      shifted_right(shifted_right(group, threads_log) * part(kMultiplier, kMultiplierBits), part(kShift, kShiftBits));
   const S inside = element - shifted_left(group, neighbours);
-  return {number(context, args, kSeed), group - call * threads,
-          number(context, args, kOffset) + shifted_left(call, step) + inside};
+  return {number(context, args, kSeed), group - call * shifted_left(part(kBlocks, kBlockBits), threads_log),
+          number(context, args, kOffset) + shifted_left(call, part(kStepLog, kLogBits)) + inside};
 }
 
 S word(const Place& at, S position) {

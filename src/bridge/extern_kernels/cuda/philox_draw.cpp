@@ -4,6 +4,7 @@
 #include <ATen/core/Generator.h>
 
 #include <algorithm>
+#include <bit>
 #include <mutex>
 
 #include "base/check.h"
@@ -37,7 +38,8 @@ class PhiloxDraw final : public ExternKernel {
     CRESSET_CHECK(gpu != nullptr, "random numbers of a device that is not there");
     const runtime::DeviceProperties& properties = gpu->properties();
     const int64_t most_blocks = properties.multiprocessors * int64_t{properties.threads_of_multiprocessor / kThreads};
-    threads_ = std::max<int64_t>(1, std::min(most_blocks, (count_ + kThreads - 1) / kThreads)) * kThreads;
+    blocks_ = std::max<int64_t>(1, std::min(most_blocks, (count_ + kThreads - 1) / kThreads));
+    CRESSET_CHECK(blocks_ <= UINT16_MAX, "a GPU with more multiprocessors than a layout has place for");
   }
 
   bool runs_on_host() const override { return true; }
@@ -57,7 +59,7 @@ class PhiloxDraw final : public ExternKernel {
 
   int64_t advance() const {
     if (count_ == 0) return 0;
-    return words_ == 0 ? kTakenByTensor : ((count_ - 1) / (threads_ * words_) + 1) * kBlock;
+    return words_ == 0 ? kTakenByTensor : ((count_ - 1) / (blocks_ * kThreads * words_) + 1) * kBlock;
   }
 
   std::pair<int64_t, int64_t> take() const {
@@ -77,23 +79,27 @@ class PhiloxDraw final : public ExternKernel {
     return most;
   }
 
-  // As ops/philox.cpp reads it: logarithms of the neighbours and of the numbers for each call, and the threads.
+  // As ops/philox.cpp reads it: logarithms of the neighbours and of the numbers for each call, the blocks, and a
+  // multiplier and a shift by which numbers below 2^31 are divided by the blocks (codegen/nvptx/launch.cpp has the
+  // proof).
   int64_t layout(const BoundContext& context) const {
-    const auto packed = [](int64_t neighbours, int64_t step, int64_t threads) {
-      return log2_of(neighbours) | log2_of(step) << 4 | threads << 8;
+    const auto packed = [](int64_t neighbours, int64_t step, uint64_t division) {
+      return static_cast<int64_t>(static_cast<uint64_t>(log2_of(neighbours) | log2_of(step) << 4) | division);
     };
-    // Four neighbours to a thread, and as many threads as that takes.
-    if (words_ == 0) return packed(kBlock, kBlock, int64_t{1} << 40);
+    if (words_ == 0) return packed(kBlock, kBlock, 0);  // a thread for each four neighbours: no quotient
+    const auto blocks = static_cast<uint64_t>(blocks_);
+    const uint64_t shift = 31 + static_cast<uint64_t>(std::bit_width(blocks - 1));
+    const uint64_t multiplier = ((uint64_t{1} << shift) + blocks - 1) / blocks;
+    const uint64_t division = blocks << 8 | shift << 24 | multiplier << 32;
     const int64_t together = neighbours(context);
-    if (together == 1) return packed(1, kBlock / words_, threads_);
-    return packed(together, std::max(together, kBlock), threads_);
+    return packed(together, together == 1 ? kBlock / words_ : std::max(together, kBlock), division);
   }
 
   const runtime::ExternCall& call_;
   const int64_t count_, words_, vector_;
   const c10::Device device_;
   runtime::TensorId laid_;
-  int64_t threads_ = 0;  // of eager mode's kernel
+  int64_t blocks_ = 0;  // of eager mode's kernel
 };
 
 }  // namespace
