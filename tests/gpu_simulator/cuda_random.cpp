@@ -2,6 +2,7 @@
 // of torch's kernels on the simulated GPU. Operators that are not here draw the CPU's numbers (cpu_call.h).
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/TensorIterator.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
@@ -171,6 +172,20 @@ at::Tensor& bernoulli(at::Tensor& self, double p, Generator generator) {
   return self;
 }
 
+// A mean or a standard deviation for each element.
+at::Tensor normal_by_mean(const at::Tensor& mean, double std, Generator generator) {
+  at::Tensor out = at::empty(mean.sizes(), mean.options());
+  return normal(out, 0, std, std::move(generator)).add_(mean);
+}
+at::Tensor normal_by_std(double mean, const at::Tensor& std, Generator generator) {
+  at::Tensor out = at::empty(std.sizes(), std.options());
+  return normal(out, 0, 1, std::move(generator)).mul_(std).add_(mean);
+}
+at::Tensor normal_by_both(const at::Tensor& mean, const at::Tensor& std, Generator generator) {
+  at::Tensor out = at::empty(at::infer_size(mean.sizes(), std.sizes()), mean.options());
+  return normal(out, 0, 1, std::move(generator)).mul_(std).add_(mean);
+}
+
 // A thread takes four neighbours.
 at::Tensor& bernoulli_by(at::Tensor& self, const at::Tensor& p, Generator generator) {
   constexpr int64_t kTaken = 12;
@@ -258,6 +273,9 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& self, double
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("uniform_", &uniform);
   library.impl("normal_", &normal);
+  library.impl("normal.Tensor_float", &normal_by_mean);
+  library.impl("normal.float_Tensor", &normal_by_std);
+  library.impl("normal.Tensor_Tensor", &normal_by_both);
   library.impl("exponential_", &exponential);
   library.impl("bernoulli_.float", &bernoulli);
   library.impl("bernoulli_.Tensor", &bernoulli_by);
