@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
@@ -107,8 +108,28 @@ void register_operators() {
 
 }  // namespace
 
-SavedGenerator::SavedGenerator() : state_(get_state()) {}
-void SavedGenerator::restore() const { set_state(state_); }
+SavedGenerator::SavedGenerator() : state_(get_state()) {
+  if (!at::globalContext().hasCUDA()) return;
+  const at::CUDAHooksInterface& cuda = at::detail::getCUDAHooks();
+  for (c10::DeviceIndex i = 0; i < cuda.deviceCount(); ++i) {
+    if (!cuda.hasPrimaryContext(i)) continue;
+    at::Generator generator = cuda_generator(i);
+    const std::lock_guard lock(generator.mutex());
+    try {
+      of_devices_.push_back({generator, generator.current_seed(), generator.get_offset()});
+    } catch (const c10::Error&) {  // the stream is recorded: nothing can be read, or drawn twice
+    }
+  }
+}
+
+void SavedGenerator::restore() const {
+  set_state(state_);
+  for (OfDevice of : of_devices_) {
+    const std::lock_guard lock(of.generator.mutex());
+    if (of.generator.current_seed() != of.seed) of.generator.set_current_seed(of.seed);
+    if (of.generator.get_offset() != of.offset) of.generator.set_offset(of.offset);
+  }
+}
 
 void watch_default_generator() {
   static std::once_flag once;

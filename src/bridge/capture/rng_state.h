@@ -8,7 +8,10 @@
 // CUDA device: cresset::get_cuda_rng_state(int) and cresset::set_cuda_rng_state(Tensor, int).
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+
+#include <vector>
 
 namespace cresset::bridge {
 
@@ -16,14 +19,20 @@ namespace cresset::bridge {
 // replaced by the vtable of a subclass without data members, which first asks the calling thread's capture. Idempotent.
 void watch_default_generator();
 
-// The state of the default generator, restored when a computation runs a second time.
+// The states of the default generators, the CPU's and those of CUDA devices in use. They are restored when a
+// computation runs a second time.
 class SavedGenerator {
  public:
   SavedGenerator();
   void restore() const;
 
  private:
+  struct OfDevice {
+    at::Generator generator;
+    uint64_t seed, offset;
+  };
   at::Tensor state_;
+  std::vector<OfDevice> of_devices_;
 };
 
 }  // namespace cresset::bridge

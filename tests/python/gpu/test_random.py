@@ -341,6 +341,16 @@ def test_checkpoint_draws_the_same_numbers_again():
                 assert_close(a, b)
 
 
+def test_types_are_inferred_without_a_draw():
+    def program():
+        return torch.normal(0.3, 1.6, [2, 3], device="cuda") + torch.rand(3, device="cuda")
+
+    expected, last = drawn(program)
+    got, after = drawn(cresset.compile(program))
+    assert after == last
+    assert_close(got, expected)
+
+
 def test_fork_rng():
     def program(x):
         with torch.random.fork_rng(devices=[0], device_type="cuda"):
