@@ -127,9 +127,42 @@ bool covers(sym::ShapeEnv& env, const Graph& graph, const Group& group) {
   return true;
 }
 
+// Splits each loop of whose variable a component of `index` is a quotient: of a channel, its group. The components are
+// then numbers of whole loops.
+void split_loops(sym::ShapeEnv& env, IndexVars& vars, Group& group, Index& index) {
+  sym::ExprPool& pool = env.pool();
+  const auto unused = [&](ExprId extent) {
+    for (size_t number = 0;; ++number) {
+      const sym::VarId var = vars.at(extent, number);
+      if (std::none_of(group.dims.begin(), group.dims.end(), [&](const Dim& dim) { return dim.var == var; }))
+        return var;
+    }
+  };
+  for (size_t k = 0; k < index.size(); ++k) {
+    if (pool[index[k]].kind != sym::Kind::FloorDiv) continue;
+    const ExprId divided = pool.operands(index[k])[0], divisor = pool.operands(index[k])[1];
+    const auto dim = std::find_if(group.dims.begin(), group.dims.end(),
+                                  [&](const Dim& d) { return pool.is_var(divided) && d.var == pool.var_of(divided); });
+    if (dim == group.dims.end()) continue;
+    const std::optional<ExprId> quotient = exact_quotient(env, dim->extent, divisor);
+    if (!quotient) continue;
+    const Dim low{unused(divisor), divisor, dim->kind};
+    const sym::VarId whole = std::exchange(dim->var, low.var);  // taken, while the other variable is chosen
+    const Dim high{unused(*quotient), *quotient, dim->kind};
+    *dim = high;
+    group.dims.insert(std::next(dim), low);
+    const ExprId number = pool.add(pool.mul(pool.var(high.var), divisor), pool.var(low.var));
+    const Substitution parts{{whole, number}};
+    for (ExprId& e : index) e = env.simplify(pool.substitute(e, parts));
+    for (Root& root : group.roots)
+      for (ExprId& e : root.index) e = env.simplify(pool.substitute(e, parts));
+  }
+}
+
 // Moves `flat` to the domain of `fixed`, given the indices at which both refer to the same element.
-std::optional<Group> move_onto(const Graph& graph, const Group& flat, const Index& in_flat, const Group& fixed,
+std::optional<Group> move_onto(const Graph& graph, IndexVars& vars, Group flat, Index in_flat, const Group& fixed,
                                const Index& in_fixed, const std::vector<ExprId>& sizes) {
+  split_loops(graph.env(), vars, flat, in_flat);
   const auto solution = invert(graph.env(), flat.dims, in_flat, sizes, in_fixed);
   if (!solution) return std::nullopt;
   Group moved;
@@ -159,10 +192,11 @@ std::optional<Group> align_through(const Build& build, const Group& producer, co
   const std::optional<Index> asked = asked_index(build, consumer, value);
   if (!asked) return std::nullopt;
   const std::vector<ExprId>& sizes = build.graph.type(value).sizes;
+  IndexVars& vars = build.memory.index_vars();
   if (!producer.has_inner()) {
-    if (auto group = move_onto(build.graph, producer, root->index, consumer, *asked, sizes)) return group;
+    if (auto group = move_onto(build.graph, vars, producer, root->index, consumer, *asked, sizes)) return group;
   }
-  if (!consumer.has_inner()) return move_onto(build.graph, consumer, *asked, producer, root->index, sizes);
+  if (!consumer.has_inner()) return move_onto(build.graph, vars, consumer, *asked, producer, root->index, sizes);
   return std::nullopt;
 }
 

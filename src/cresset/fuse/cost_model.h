@@ -15,8 +15,8 @@ struct CostModel {
   // products of masks).
   int64_t spread_by = 4;
   // Up to this number of operations of many instructions are computed again for each element of a value that is
-  // broadcast, and for each use of a value of at most small_bytes (a number for each channel): a kernel of its own would
-  // cost more.
+  // broadcast, and for each use of a value of few arguments, at most small_bytes of numbers: a kernel of its own
+  // would cost more.
   uint32_t heavy_again = 0;
   int64_t small_bytes = 0;
   // Siblings (kernels which read the same memory) must save at least this share of the smaller kernel's traffic.

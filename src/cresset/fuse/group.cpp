@@ -1,6 +1,7 @@
 #include "fuse/group.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ops/scan.h"
 
@@ -50,12 +51,9 @@ Group reduction_group(const Graph& graph, IndexVars& vars, ValueId value, const 
   Index index = add_dims(graph, vars, group, sizes, memory_order(graph, sizes, layout), Dim::Kind::Outer);
   const std::vector<ExprId>& from = args.tensor(0).sizes;
   std::vector<ExprId> folded;
-  std::vector<size_t> order;
-  for (int64_t d : reduction.dims) {
-    if (from.empty()) break;  // a scalar reduced over "dim 0"
-    order.push_back(folded.size());
-    folded.push_back(from[static_cast<size_t>(d)]);
-  }
+  for (const size_t d : folded_in_order(graph, args.tensor(0), reduction)) folded.push_back(from[d]);
+  std::vector<size_t> order(folded.size());
+  std::iota(order.begin(), order.end(), size_t{0});
   add_dims(graph, vars, group, folded, order, Dim::Kind::Inner);
   if (!group.has_inner()) {  // all folded dimensions have size 1: a single inner point
     const ExprId one = graph.pool().constant(1);
@@ -89,6 +87,21 @@ Group group_of(const Graph& graph, IndexVars& vars, ValueId value, const Layout&
   if (def->op_class == ops::OpClass::Reduction) return reduction_group(graph, vars, value, *def, layout);
   if (ops::is_scan(*def)) return scan_group(graph, vars, value, *def, layout);
   return pointwise_group(graph, vars, value, value, layout);
+}
+
+std::vector<size_t> folded_in_order(const Graph& graph, const TensorType& operand, const ops::Reduction& reduction) {
+  std::vector<size_t> order;
+  if (operand.sizes.empty()) return order;  // a scalar reduced over "dim 0"
+  for (const int64_t d : reduction.dims) order.push_back(static_cast<size_t>(d));
+  if (reduction.combine == loop::Combine::ArgMax || reduction.combine == loop::Combine::ArgMin) return order;
+  sym::ShapeEnv& env = graph.env();
+  const auto wider = [&](size_t a, size_t b) {
+    const ExprId x = operand.strides[a], y = operand.strides[b];
+    return x != y && env.known_true(env.pool().ge(x, y)) && !env.known_true(env.pool().ge(y, x));
+  };
+  for (size_t i = 1; i < order.size(); ++i)
+    for (size_t k = i; k > 0 && wider(order[k], order[k - 1]); --k) std::swap(order[k], order[k - 1]);
+  return order;
 }
 
 Device device_of(const Graph& graph, const Group& group) { return graph.type(group.roots.front().value).device; }

@@ -38,6 +38,10 @@ struct ConcatPart {
 };
 std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node);
 
+// The dimensions of the operand which the reduction folds, in the order of its memory: a kernel reads neighbours one
+// after another. Positions count in the order of the dimensions, so a reduction to a position keeps that order.
+std::vector<size_t> folded_in_order(const Graph& graph, const TensorType& operand, const ops::Reduction& reduction);
+
 // The group which computes a single value. For a reduction the reduced dimensions are Inner, for a scan its dimension.
 Group group_of(const Graph& graph, IndexVars& vars, ValueId value, const Layout& layout);
 // The group which copies an argument of a concatenation to its window.

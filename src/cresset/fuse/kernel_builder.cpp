@@ -216,20 +216,18 @@ ScalarId Puller::reduce(const ops::OpDef& def, const graph::Node& node, size_t r
   std::vector<loop::Dim> inner;
   for (const loop::Dim& dim : group_.dims)
     if (dim.kind == loop::Dim::Kind::Inner) inner.push_back(dim);
-  std::vector<bool> folds(sizes.size(), false);
+  const std::vector<size_t> order = folded_in_order(graph(), args.tensor(0), reduction);
   std::vector<ExprId> folded;
-  for (int64_t d : reduction.dims) {
-    if (sizes.empty()) break;
-    folds[static_cast<size_t>(d)] = true;
-    folded.push_back(sizes[static_cast<size_t>(d)]);
-  }
+  for (const size_t d : order) folded.push_back(sizes[d]);
   const std::optional<Index> inside = coordinates(env(), inner, folded);
   const DType dtype = graph().type(node.results[result]).dtype;
   if (!inside) return fail(dtype);
-  Index operand;
-  for (size_t d = 0, next_inside = 0, next_index = 0; d < sizes.size(); ++d) {
-    operand.push_back(folds[d] ? (*inside)[next_inside++] : index[next_index]);
-    if (!folds[d] || reduction.keepdim) ++next_index;
+  Index operand(sizes.size());
+  for (size_t i = 0; i < order.size(); ++i) operand[order[i]] = (*inside)[i];
+  for (size_t d = 0, next_index = 0; d < sizes.size(); ++d) {
+    const bool folds = operand[d].valid();
+    if (!folds) operand[d] = index[next_index];
+    if (!folds || reduction.keepdim) ++next_index;
   }
   ++reductions_;
   const ScalarId value = scalars_.cast(def.element(*this, args, result, operand), reduction.accumulate);

@@ -232,6 +232,13 @@ class Materializer {
     for (const ValueId v : cost.reads) bytes += bytes_of(v);
     return bytes > 0 && bytes <= bytes_of(result) / model_of(result).spread_by;
   }
+  // Whether the value is a few numbers of arguments, such as a number for each channel. A value of computed values is
+  // stored by the kernel that computes them.
+  bool is_small(const Cost& cost, ValueId result) const {
+    const int64_t bytes = bytes_of(result);
+    return bytes > 0 && bytes <= model_of(result).small_bytes &&
+           std::none_of(cost.reads.begin(), cost.reads.end(), [&](ValueId v) { return graph_.value(v).node.valid(); });
+  }
   const CostModel& model_of(ValueId v) const { return cost_model_of(graph_.type(v).device.kind); }
   int64_t bytes_of(ValueId v) const {
     const TensorType& type = graph_.type(v);
@@ -247,8 +254,7 @@ class Materializer {
     if (cost.heavy > model.heavy_again && use.expanded) return true;
     if (use.count < 2) return false;
     if (cost.concat.valid()) return true;
-    const int64_t bytes = bytes_of(result);
-    const bool small = bytes > 0 && bytes <= model.small_bytes;
+    const bool small = is_small(cost, result);
     if (cost.heavy > (small ? model.heavy_again : 0)) return true;
     if (cost.reads.size() > 1) return cost.operations > model.cheap_operations || !(small || is_spread(cost, result));
     return cost.operations > (cost.reads.empty() ? model.cheap_operations_without_reads : model.cheap_operations);

@@ -53,6 +53,9 @@ class Compose {
                          {type.sizes, std::move(value), type.dtype, graph::None{}, type.device, graph::None{}});
   }
   V call(std::string_view op, std::vector<graph::Arg> args) { return builder_.call(op, std::move(args)); }
+  Values call_multi(std::string_view op, std::vector<graph::Arg> args) {
+    return builder_.call_multi(op, std::move(args));
+  }
   graph::Arg integer(int64_t v) { return builder_.integer(v); }
 
  private:

@@ -1,4 +1,6 @@
 // Convolutions, called through ATen. Sizes stay symbolic through every stride.
+#include "base/device_traits.h"
+#include "ops/compose.h"
 #include "ops/families.h"
 #include "ops/library_traits.h"
 #include "ops/rule_helpers.h"
@@ -8,6 +10,7 @@ namespace {
 
 using graph::MemoryFormat;
 using graph::TensorType;
+using graph::ValueId;
 using sym::ExprId;
 using sym::ExprPool;
 
@@ -151,9 +154,44 @@ Result<Types> convolution_backward_shape(ShapeContext& shapes, const OpArgs& arg
   return types;
 }
 
-// ATen allocates these gradients itself. Planned memory would cost a copy of each gradient.
-Result<std::vector<graph::ValueId>> left_to_aten(graph::Graph&, const OpArgs&) {
-  return Fallback{FallbackReason::UnsupportedArguments, "gradients of convolutions are made by libraries", ""};
+std::vector<graph::Arg> all_of(const OpArgs& args) {
+  std::vector<graph::Arg> out;
+  for (size_t i = 0; i < args.count(); ++i) out.push_back(args[i]);
+  return out;
+}
+
+bool adds_bias_later(const TensorType& input) { return traits_of(input.device.kind).bias_after_convolutions; }
+
+// Libraries without biases let ATen add them in a pass of its own. A kernel adds them in what follows.
+Result<Values> bias_afterwards(Compose& c, const OpArgs& args) {
+  if (!args.is_tensor(2) || !adds_bias_later(args.tensor(0)))
+    return Fallback{FallbackReason::UnsupportedArguments, "the library computes the whole convolution", ""};
+  std::vector<graph::Arg> plain = all_of(args);
+  plain[2] = graph::None{};
+  Sizes channels(args.tensor(0).rank() - 1, c.pool().constant(1));
+  channels[0] = args.tensor(2).sizes[0];
+  const ValueId product = c.call("aten::convolution", std::move(plain));
+  return Values{c.add(product, c.view(args.value(2), std::move(channels)))};
+}
+
+// The gradients of input and weight are made by libraries, and ATen allocates them itself: planned memory would cost a
+// copy of each. The gradient of the bias is a sum.
+Result<Values> bias_apart(Compose& c, const OpArgs& args) {
+  auto wanted = std::get<std::vector<bool>>(args[10]);
+  const TensorType& gradient = args.tensor(0);
+  if (!wanted[2] || !adds_bias_later(gradient))
+    return Fallback{FallbackReason::UnsupportedArguments, "gradients of convolutions are made by libraries", ""};
+  wanted[2] = false;
+  Values made;
+  if (wanted[0] || wanted[1]) {
+    std::vector<graph::Arg> others = all_of(args);
+    others[10] = wanted;
+    made = c.call_multi("aten::convolution_backward", std::move(others));
+  }
+  std::vector<int64_t> dims{0};
+  for (size_t d = 2; d < gradient.rank(); ++d) dims.push_back(static_cast<int64_t>(d));
+  made.push_back(c.sum(args.value(0), dims, false));
+  return made;
 }
 
 constexpr OpDef kConvOps[] = {
@@ -161,13 +199,14 @@ constexpr OpDef kConvOps[] = {
                "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = convolution_shape,
+     .decompose = composed<convolution_shape, bias_afterwards>,
      .never_raises = true},
     {.schema = "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
                "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt "
                "groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
      .op_class = OpClass::Composite,
      .shape = convolution_backward_shape,
-     .decompose = left_to_aten},
+     .decompose = composed<convolution_backward_shape, bias_apart>},
 };
 
 }  // namespace

@@ -37,7 +37,10 @@ class ChannelsLast {
     for (const NodeId id : order) {
       if (is_image_convolution(graph_.node(id))) convert_input(id);
       graph_.order.push_back(id);
-      if (reads_changed(graph_.node(id))) restride(id);
+      if (reads_changed(graph_.node(id))) {
+        keep_format(id);
+        restride(id);
+      }
     }
     undo_lone();
     const bool changed =
@@ -86,6 +89,17 @@ class ChannelsLast {
     }
     graph_.node(id).args[0] = converted;
     conversions_.push_back({id, input, converted, changed_.at(converted)});
+  }
+
+  // A copy of an image in row-major format, inside of the graph, would take the image out of the format that the next
+  // convolution reads: it keeps the format.
+  void keep_format(NodeId id) {
+    static const graph::OpId clone = graph::op_id("aten::clone");
+    graph::Node& node = graph_.node(id);
+    if (node.op != clone || !is_channels_last(std::get<ValueId>(node.args[0]))) return;
+    const auto* format = std::get_if<MemoryFormat>(&node.args[1]);
+    if (format == nullptr || *format != MemoryFormat::Contiguous) return;
+    if (pinned_.count(memory_of(graph_, node.results[0])) == 0) node.args[1] = MemoryFormat::Preserve;
   }
 
   // Libraries which read filters in the format of the image would copy them inside of each call.

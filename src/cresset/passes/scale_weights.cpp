@@ -1,3 +1,4 @@
+#include "base/device_traits.h"
 #include "passes/freeze.h"
 #include "passes/passes.h"
 #include "passes/unchanging.h"
@@ -77,6 +78,8 @@ class ScaleWeights {
       return std::nullopt;
     std::optional<Producer> producer = producer_of(x);
     if (!producer || !is_of_channels(factor, *producer)) return std::nullopt;
+    const bool scales = graph_.node(id).op == ops_here().mul;
+    if (!scales && producer->is_convolution && traits_of(type.device.kind).bias_after_convolutions) return std::nullopt;
     graph_.current_location = graph_.node(id).location;
     const size_t before = builder_.appended().size();
     const ValueId made = again(*producer, graph_.node(id).op, by_channel(factor, producer->channels));

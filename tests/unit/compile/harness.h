@@ -110,6 +110,7 @@ inline void randomize(const Array& a, std::mt19937& rng) {
   a.for_each([&](int64_t e) {
     if (a.dtype == DType::F32) a.at<float>(e) = real(rng);
     if (a.dtype == DType::I64) a.at<int64_t>(e) = small(rng);
+    if (a.dtype == DType::I32) a.at<int32_t>(e) = static_cast<int32_t>(small(rng));
     if (a.dtype == DType::Bool) a.at<uint8_t>(e) = static_cast<uint8_t>(small(rng) > 0);
     if (a.dtype == DType::BF16) {
       const float f = real(rng);

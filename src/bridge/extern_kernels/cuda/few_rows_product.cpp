@@ -2,16 +2,12 @@
 // generated. The time is that of reading the matrix, for which libraries' kernels are not made: here a row of it is
 // read by a part of a warp, or by a block, as a generated kernel reads rows.
 #include <algorithm>
-#include <map>
-#include <mutex>
-#include <unordered_map>
 
 #include "bridge/aten/dtypes.h"
 #include "bridge/executor/extern_kernel.h"
 #include "bridge/extern_kernels/cuda/product_operands.h"
+#include "bridge/extern_kernels/cuda/written_kernel.h"
 #include "bridge/extern_kernels/extern_call.h"
-#include "codegen/backend.h"
-#include "loop/kernel.h"
 
 namespace cresset::bridge {
 namespace {
@@ -29,79 +25,34 @@ constexpr int64_t kMostRows = 4, kMostBytesOfRows = int64_t{12} << 20;
 
 // out[m, n] = sum over k of a[m, k] * b[n, k] (+ bias[n]). Size symbols: rows, columns, inner, strides of a's and b's
 // rows; strides of elements are 1, and out is contiguous.
-class ProductKernel {
- public:
-  ProductKernel(DType dtype, bool has_bias) : kernel_(std::make_shared<sym::ShapeEnv>()), b_(kernel_) {
-    sym::ExprPool& pool = kernel_.env().pool();
-    const ExprId rows = size("rows"), columns = size("columns"), inner = size("inner"), a_step = size("a"),
-                 b_step = size("b");
-    // Rows are neighbours: they read the same row of the matrix.
-    const ExprId n = loop(columns, Dim::Kind::Outer), m = loop(rows, Dim::Kind::Outer),
-                 k = loop(inner, Dim::Kind::Inner);
-    const ScalarId x = b_.load(buffer(dtype), pool.add(pool.mul(m, a_step), k));
-    const ScalarId y = b_.load(buffer(dtype), pool.add(pool.mul(n, b_step), k));
-    const ScalarId product = b_.binary(Op::Mul, x, y);
-    ScalarId sum = b_.reduce(Combine::Sum, product);
-    if (has_bias) sum = b_.binary(Op::Add, sum, b_.load(buffer(dtype), n));
-    const loop::BufferId out = buffer(dtype);
-    kernel_.buffers[out.index].read = false;
-    kernel_.buffers[out.index].written = true;
-    kernel_.stores.push_back({.buffer = out, .address = pool.add(pool.mul(m, columns), n), .value = sum});
-  }
+WrittenKernel product_kernel(DType dtype, bool has_bias) {
+  WrittenKernel kernel;
+  sym::ExprPool& pool = kernel.pool();
+  loop::ScalarBuilder& b = kernel.scalars();
+  const ExprId rows = kernel.size("rows"), columns = kernel.size("columns"), inner = kernel.size("inner"),
+               a_step = kernel.size("a"), b_step = kernel.size("b");
+  // Rows are neighbours: they read the same row of the matrix.
+  const ExprId n = kernel.loop(columns, Dim::Kind::Outer), m = kernel.loop(rows, Dim::Kind::Outer),
+               k = kernel.loop(inner, Dim::Kind::Inner);
+  const ScalarId x = kernel.load(dtype, pool.add(pool.mul(m, a_step), k));
+  const ScalarId y = kernel.load(dtype, pool.add(pool.mul(n, b_step), k));
+  const ScalarId product = b.binary(Op::Mul, x, y);
+  ScalarId sum = b.reduce(Combine::Sum, product);
+  if (has_bias) sum = b.binary(Op::Add, sum, kernel.load(dtype, n));
+  kernel.store(dtype, pool.add(pool.mul(m, columns), n), sum);
+  return kernel;
+}
 
-  std::shared_ptr<const runtime::CompiledKernel> compile() const {
-    auto compiled = codegen::backend_of(DeviceKind::Cuda)->compile({&kernel_});
-    return compiled.ok() ? compiled->front() : nullptr;
-  }
-  // The values of the kernel's size symbols, in its order.
-  std::vector<int64_t> in_order(const std::map<std::string, int64_t>& values) const {
-    std::vector<int64_t> out;
-    for (const loop::VarId symbol : kernel_.size_symbols()) out.push_back(values.at(symbols_.at(symbol)));
-    return out;
-  }
-
- private:
-  ExprId size(const std::string& name) {
-    constexpr int64_t kSomeSize = 64;
-    const ExprId made = kernel_.env().new_backed(name, kSomeSize);
-    symbols_[kernel_.env().pool().var_of(made)] = name;
-    return made;
-  }
-  ExprId loop(ExprId extent, Dim::Kind kind) {
-    const ExprId var = kernel_.env().new_index_var(extent);
-    kernel_.dims.push_back({kernel_.env().pool().var_of(var), extent, kind});
-    return var;
-  }
-  loop::BufferId buffer(DType dtype) {
-    kernel_.buffers.push_back({.dtype = dtype, .read = true});
-    return {static_cast<uint32_t>(kernel_.buffers.size() - 1)};
-  }
-
-  loop::Kernel kernel_;
-  loop::ScalarBuilder b_;
-  std::unordered_map<loop::VarId, std::string> symbols_;
-};
-
-// A kernel for each dtype, with and without bias, compiled when it is first needed. Thread-safe.
-struct Compiled {
-  std::unique_ptr<ProductKernel> source;
-  std::shared_ptr<const runtime::CompiledKernel> kernel;  // nullptr: no code was generated
-};
-const Compiled& compiled(DType dtype, bool has_bias) {
-  static std::mutex mutex;
-  static auto& all = *new std::map<std::pair<DType, bool>, Compiled>;
-  const std::lock_guard lock(mutex);
-  Compiled& found = all[{dtype, has_bias}];
-  if (found.source == nullptr) {
-    found.source = std::make_unique<ProductKernel>(dtype, has_bias);
-    found.kernel = found.source->compile();
-  }
-  return found;
+using ProductKernels = WrittenKernels<std::pair<DType, bool>>;  // with and without bias
+const ProductKernels::Compiled& compiled_product(DType dtype, bool has_bias) {
+  static auto& all = *new ProductKernels;
+  return all.get({dtype, has_bias}, [&] { return product_kernel(dtype, has_bias); });
 }
 
 class FewRowsProduct final : public ExternKernel {
  public:
-  FewRowsProduct(const Compiled& compiled, const std::vector<int64_t>& symbols, const ProductOperands& operands)
+  FewRowsProduct(const ProductKernels::Compiled& compiled, const std::vector<int64_t>& symbols,
+                 const ProductOperands& operands)
       : operands_(operands),
         buffers_(operands.bias ? 4 : 3),
         block_(runtime::ParamBlock::size(buffers_, symbols.size())),
@@ -148,7 +99,7 @@ std::unique_ptr<ExternKernel> bind_few_rows_product(const runtime::ExternCall& c
   if (rows > 1 && bytes > kMostBytesOfRows) return nullptr;
   if (rows < 1 || rows > kMostRows || inner == 0 || columns == 0 || !in_rows || !dense) return nullptr;
   if (operands->bias && context.slot(*operands->bias).strides[0] != 1 && columns > 1) return nullptr;
-  const Compiled& found = compiled(*from_torch(a.dtype), operands->bias.has_value());
+  const auto& found = compiled_product(*from_torch(a.dtype), operands->bias.has_value());
   if (found.kernel == nullptr) return nullptr;
   const std::vector<int64_t> symbols = found.source->in_order({{"rows", rows},
                                                                {"columns", columns},

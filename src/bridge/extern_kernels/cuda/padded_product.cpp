@@ -9,6 +9,7 @@
 
 #include "bridge/device/cuda/library_settings.h"
 #include "bridge/executor/extern_kernel.h"
+#include "bridge/extern_kernels/cuda/copy_rows.h"
 #include "bridge/extern_kernels/cuda/product_operands.h"
 #include "bridge/extern_kernels/extern_call.h"
 
@@ -71,9 +72,9 @@ class PaddedProduct final : public ExternKernel {
     if (out.scalar_type() == at::kFloat && !products_round_f32()) return product(bias, a, b, out);
     switch (odd_) {
       case Odd::Columns:
-        return pad_columns(bias, a, b, out);
+        return pad_columns(context, bias, a, b, out);
       case Odd::Inner:
-        return pad_inner(bias, a, b, out);
+        return pad_inner(context, bias, a, b, out);
       case Odd::Rows:
         return pad_rows(bias, a, b, out);
     }
@@ -93,7 +94,8 @@ class PaddedProduct final : public ExternKernel {
   }
 
   // What lies in the padding reaches the padding of the result alone.
-  static void pad_columns(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+  void pad_columns(BoundContext& context, const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b,
+                   const at::Tensor& out) {
     const int64_t columns = out.size(1), length = padded(columns, out.element_size());
     const at::Tensor wide = at::empty({length, a.size(1)}, a.options()).t();
     wide.narrow(1, 0, columns).copy_(b);
@@ -107,11 +109,12 @@ class PaddedProduct final : public ExternKernel {
       if (!buffer.defined()) buffer = at::empty({most, length}, out.options());
       const at::Tensor part = buffer.narrow(0, 0, count);
       product(wide_bias, a.narrow(0, begin, count), wide, part);
-      out.narrow(0, begin, count).copy_(part.narrow(1, 0, columns));
+      copies_.copy(context, part.narrow(1, 0, columns), out.narrow(0, begin, count));
     });
   }
 
-  static void pad_inner(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+  void pad_inner(BoundContext& context, const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b,
+                 const at::Tensor& out) {
     const int64_t inner = a.size(1), length = padded(inner, out.element_size());
     const at::Tensor tall = at::empty({length, b.size(1)}, b.options());
     tall.narrow(0, 0, inner).copy_(b);
@@ -122,7 +125,7 @@ class PaddedProduct final : public ExternKernel {
         buffer = at::empty({most, length}, a.options());
         buffer.narrow(1, inner, length - inner).zero_();
       }
-      buffer.narrow(0, 0, count).narrow(1, 0, inner).copy_(a.narrow(0, begin, count));
+      copies_.copy(context, a.narrow(0, begin, count), buffer.narrow(0, 0, count).narrow(1, 0, inner));
       product(bias, buffer.narrow(0, 0, count), tall, out.narrow(0, begin, count));
     });
   }
@@ -141,6 +144,7 @@ class PaddedProduct final : public ExternKernel {
   const Odd odd_;
   const std::optional<TensorId> bias_;
   const TensorId a_, b_, out_;
+  RowCopies copies_;
 };
 
 bool is_odd(int64_t length, const Sizes& s) { return length * s.element_bytes % kRowBytes != 0; }

@@ -139,9 +139,13 @@ Value* ApproxEmitter::tanh(Value* x) {
 
 // Small |x|: |x| + |x| P(x^2). Otherwise 1 - exp(-Q(|x|)).
 Value* ApproxEmitter::erf(Value* x) {
+  return erf(x, [&](Value* v) { return exp_bounded(v); });
+}
+
+Value* ApproxEmitter::erf(Value* x, const std::function<Value*(Value*)>& exp_of_negative) {
   Value* magnitude = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, x);
   Value* small = fma(horner(s_.ir.CreateFMul(x, x), kErf), magnitude, magnitude);
-  Value* decay = exp_bounded(s_.ir.CreateFNeg(horner(at_most(magnitude, kErfFlat), kLogErfc)));
+  Value* decay = exp_of_negative(s_.ir.CreateFNeg(horner(at_most(magnitude, kErfFlat), kLogErfc)));
   Value* large = s_.ir.CreateFSub(number(x, 1), decay);
   Value* out = s_.ir.CreateSelect(s_.ir.CreateFCmpOLT(magnitude, number(x, kErfSmall)), small, large);
   return s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, out, x);

@@ -2,6 +2,7 @@
 // would spill every vector register around it. Activations, softmax and positional encodings use these functions.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "codegen/common/emit_state.h"
@@ -15,6 +16,8 @@ class ApproxEmitter {
   llvm::Value* expm1(llvm::Value* x);
   llvm::Value* tanh(llvm::Value* x);
   llvm::Value* erf(llvm::Value* x);
+  // The same with another exponential function, of arguments from -18 to 0. Its absolute error must be below 2^-25.
+  llvm::Value* erf(llvm::Value* x, const std::function<llvm::Value*(llvm::Value*)>& exp_of_negative);
   // Valid where no lane is beyond_wave(). Larger arguments, infinity and NaN need the library.
   llvm::Value* sin(llvm::Value* x);
   llvm::Value* cos(llvm::Value* x);

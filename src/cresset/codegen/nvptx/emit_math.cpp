@@ -38,7 +38,7 @@ Value* GpuOps::math(Op op, std::vector<Value*> operands) {
   if (op == Op::Exp) return approx.exp(operands[0]);
   if (op == Op::Expm1) return approx.expm1(operands[0]);
   if (op == Op::Tanh) return approx.tanh(operands[0]);
-  if (op == Op::Erf) return approx.erf(operands[0]);
+  if (op == Op::Erf) return approx.erf(operands[0], [&](Value* v) { return coarse_exp(v); });
   if (op != Op::Sin && op != Op::Cos) return by_doubles(op, operands);
   Value* beyond = approx.beyond_wave(operands[0]);
   Value* near = op == Op::Sin ? approx.sin(operands[0]) : approx.cos(operands[0]);

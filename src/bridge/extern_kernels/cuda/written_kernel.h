@@ -1,0 +1,88 @@
+// Kernels of extern calls, written in the loop IR: beside the library calls which they serve or replace.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/backend.h"
+#include "loop/kernel.h"
+
+namespace cresset::bridge {
+
+class WrittenKernel {
+ public:
+  WrittenKernel() : kernel_(std::make_unique<loop::Kernel>(std::make_shared<sym::ShapeEnv>())), scalars_(*kernel_) {}
+
+  sym::ExprPool& pool() { return kernel_->env().pool(); }
+  loop::ScalarBuilder& scalars() { return scalars_; }
+
+  loop::ExprId size(const std::string& name) {
+    constexpr int64_t kSomeSize = 64;
+    const loop::ExprId made = kernel_->env().new_backed(name, kSomeSize);
+    names_[pool().var_of(made)] = name;
+    return made;
+  }
+  // The index of a new loop. Outer loops come first.
+  loop::ExprId loop(loop::ExprId extent, loop::Dim::Kind kind) {
+    const loop::ExprId var = kernel_->env().new_index_var(extent);
+    kernel_->dims.push_back({pool().var_of(var), extent, kind});
+    return var;
+  }
+  // Each load and store has a buffer of its own, in the order of these calls.
+  loop::ScalarId load(DType dtype, loop::ExprId address) {
+    kernel_->buffers.push_back({.dtype = dtype, .read = true});
+    return scalars_.load(last_buffer(), address);
+  }
+  void store(DType dtype, loop::ExprId address, loop::ScalarId value) {
+    kernel_->buffers.push_back({.dtype = dtype, .written = true});
+    kernel_->stores.push_back({.buffer = last_buffer(), .address = address, .value = value});
+  }
+
+  std::shared_ptr<const runtime::CompiledKernel> compile() const {  // nullptr: no code was generated
+    auto compiled = codegen::backend_of(DeviceKind::Cuda)->compile({kernel_.get()});
+    return compiled.ok() ? compiled->front() : nullptr;
+  }
+  // The values of the kernel's size symbols, in its order.
+  std::vector<int64_t> in_order(const std::map<std::string, int64_t>& values) const {
+    std::vector<int64_t> out;
+    for (const loop::VarId symbol : kernel_->size_symbols()) out.push_back(values.at(names_.at(symbol)));
+    return out;
+  }
+
+ private:
+  loop::BufferId last_buffer() const { return {static_cast<uint32_t>(kernel_->buffers.size() - 1)}; }
+
+  std::unique_ptr<loop::Kernel> kernel_;
+  loop::ScalarBuilder scalars_;
+  std::unordered_map<loop::VarId, std::string> names_;
+};
+
+// Written kernels by key, each compiled when it is first needed. Thread-safe.
+template <class Key>
+class WrittenKernels {
+ public:
+  struct Compiled {
+    std::unique_ptr<WrittenKernel> source;
+    std::shared_ptr<const runtime::CompiledKernel> kernel;  // nullptr: no code was generated
+  };
+  template <class Write>
+  const Compiled& get(const Key& key, Write&& write) {
+    const std::lock_guard lock(mutex_);
+    Compiled& found = all_[key];
+    if (found.source == nullptr) {
+      found.source = std::make_unique<WrittenKernel>(write());
+      found.kernel = found.source->compile();
+    }
+    return found;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Key, Compiled> all_;
+};
+
+}  // namespace cresset::bridge
