@@ -165,7 +165,6 @@ class BoundContext {
   void allocate_fresh(uint32_t begin, uint32_t end);
   void allocate_host(uint32_t host);
   void place_scratch();
-  void refuse_recording_by_others() const;
   void run_tape(std::optional<HeldArena> (&arenas)[3]);
   void hold_arena(std::optional<HeldArena>& held, Part part, int64_t bytes);
   void bind_one_arena(char* base);

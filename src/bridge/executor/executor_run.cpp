@@ -55,6 +55,14 @@ void check_result(const at::Tensor& result, const BoundSlot& slot, std::string_v
                             c10::toString(slot.dtype)));
 }
 
+// What steps on the host give to kernels by value would be the same at each replay of somebody else's recording.
+void refuse_recording_by_others(runtime::Stream stream) {
+  const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
+  if (gpu != nullptr && gpu->is_recording(stream))
+    throw AssumptionFailed({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+                           "a call that draws random numbers, on a stream that is recorded");
+}
+
 }  // namespace
 
 void BoundContext::set_root(uint32_t index, char* base) {
@@ -262,7 +270,7 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
   const c10::OptionalDeviceGuard on_gpu(gpu_);
   launching_.host_threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   if (gpu_) launching_.stream = current_stream(*gpu_);
-  if (has_host_steps_) refuse_recording_by_others();
+  if (has_host_steps_ && gpu_) refuse_recording_by_others(launching_.stream);
   place_scratch();
   std::optional<HeldArena> arenas[3];
   struct AtEnd {
@@ -282,14 +290,6 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
   by_graphs ? graphs_->run() : run_tape(arenas);
   allocate_fresh(fresh_unused_, static_cast<uint32_t>(fresh_.size()));
   return take_outputs();
-}
-
-// What steps on the host give to kernels by value would be the same at each replay of somebody else's recording.
-void BoundContext::refuse_recording_by_others() const {
-  const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
-  if (gpu_ && gpu != nullptr && gpu->is_recording(launching_.stream))
-    throw AssumptionFailed({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
-                           "a call that draws random numbers, on a stream that is recorded");
 }
 
 void BoundContext::hold_arena(std::optional<HeldArena>& held, Part part, int64_t bytes) {
