@@ -18,16 +18,19 @@ from .._genuine import Missing, attribute, capability, module, own
 __builtins__ = _C._builtins  # of this module: the user may have replaced builtins
 
 _STATE_BYTES = torch.get_rng_state().numel()
-_read = _write = None  # cresset's operators, found after their registration
+_CUDA_STATE_BYTES = 16  # a seed and an offset
+_read = _write = _read_cuda = _write_cuda = None  # cresset's operators, found after their registration
 
 
 def find_operators():
-    global _read, _write
+    global _read, _write, _read_cuda, _write_cuda
     _read, _write = torch.ops.cresset.get_rng_state.default, torch.ops.cresset.set_rng_state.default
+    _read_cuda = torch.ops.cresset.get_cuda_rng_state.default
+    _write_cuda = torch.ops.cresset.set_cuda_rng_state.default
 
 
-def _is_state(state):
-    return type(state) is torch.Tensor and state.dtype == torch.uint8 and state.shape == (_STATE_BYTES,)
+def _is_state(state, size):
+    return type(state) is torch.Tensor and state.dtype == torch.uint8 and state.shape == (size,)
 
 
 def get_rng_state():
@@ -35,10 +38,48 @@ def get_rng_state():
 
 
 def set_rng_state(new_state):
-    if not _C.is_compiling() or not _is_state(new_state):
+    if not _C.is_compiling() or not _is_state(new_state, _STATE_BYTES):
         return _set(new_state)
     _write(new_state)
     return None
+
+
+def _cuda_index(device):
+    """None: not a device, or CUDA is not set up."""
+    if not torch.cuda.is_initialized() or not isinstance(device, (int, str, torch.device)):
+        return None
+    index = device if isinstance(device, int) else torch.device(device).index
+    return torch.cuda.current_device() if index is None else index
+
+
+def get_cuda_rng_state(device="cuda"):
+    index = _cuda_index(device) if _C.is_compiling() else None
+    return _get_cuda(device) if index is None else _read_cuda(index)
+
+
+def set_cuda_rng_state(new_state, device="cuda"):
+    index = _cuda_index(device) if _C.is_compiling() and _is_state(new_state, _CUDA_STATE_BYTES) else None
+    if index is None or new_state.is_cuda:
+        return _set_cuda(new_state, device)
+    _write_cuda(new_state, index)
+    return None
+
+
+def _cuda_devices_of(value):
+    """The indices of the devices of a structure's CUDA tensors."""
+    if isinstance(value, torch.Tensor):
+        return [value.get_device()] if value.is_cuda else []
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
+    return [index for item in items for index in _cuda_devices_of(item)]
+
+
+def _casts(kind):
+    """The arguments of torch.amp.autocast() for its present state."""
+    return {
+        "enabled": torch.is_autocast_enabled(kind),
+        "dtype": torch.get_autocast_dtype(kind),
+        "cache_enabled": torch.is_autocast_cache_enabled(),
+    }
 
 
 class _Keep(torch.autograd.Function):
@@ -77,11 +118,10 @@ class _Region:
         if not reentrant:
             self.keep_arguments()
         self.state = get_rng_state() if preserve else None
-        self.casts = (
-            torch.is_autocast_enabled("cpu"),
-            torch.get_autocast_dtype("cpu"),
-            torch.is_autocast_cache_enabled(),
-        )
+        self.devices = list(dict.fromkeys(_cuda_devices_of(args))) if preserve else []
+        self.cuda_states = [get_cuda_rng_state(index) for index in self.devices]
+        self.cpu_casts = _casts("cpu")
+        self.cuda_casts = _casts("cuda") if _cuda_devices_of(args) else None
         self.held = []
         self.again = {}
 
@@ -110,16 +150,22 @@ class _Region:
             saved.append((tensor, tensor._version))
             keep(tensor)
 
-        enabled, dtype, cached = self.casts
-        preserves = contextlib.nullcontext() if self.state is None else torch.random.fork_rng(devices=[])
+        preserves = contextlib.nullcontext()
+        if self.devices:
+            preserves = torch.random.fork_rng(devices=self.devices, device_type="cuda")
+        elif self.state is not None:
+            preserves = torch.random.fork_rng(devices=[])
         with (
             preserves,
             torch.enable_grad(),
-            torch.amp.autocast("cpu", enabled=enabled, dtype=dtype, cache_enabled=cached),
+            torch.amp.autocast("cpu", **self.cpu_casts),
+            contextlib.nullcontext() if self.cuda_casts is None else torch.amp.autocast("cuda", **self.cuda_casts),
             torch.autograd.graph.saved_tensors_hooks(note if self.reentrant else keep, lambda _: None),
         ):
             if self.state is not None:
                 set_rng_state(self.state)
+            for index, state in zip(self.devices, self.cuda_states):
+                set_cuda_rng_state(state, index)
             self.function(*args, **self.kwargs)
         written = [tensor for tensor, version in saved if tensor._version != version]
         saved.clear()  # the hooks hold the list, and the tensors' histories hold the hooks
@@ -275,10 +321,13 @@ def _begin_transforms():
 
 @capability("the state of random numbers as a value of the program")
 def _begin_random():
-    global _get, _set
+    global _get, _set, _get_cuda, _set_cuda
     _get, _set = own(torch.random, "get_rng_state"), own(torch.random, "set_rng_state")
     _C._substitute(_get, get_rng_state)
     _C._substitute(_set, set_rng_state)
+    _get_cuda, _set_cuda = own(torch.cuda.random, "get_rng_state"), own(torch.cuda.random, "set_rng_state")
+    _C._substitute(_get_cuda, get_cuda_rng_state)
+    _C._substitute(_set_cuda, set_cuda_rng_state)
 
 
 @capability("activation checkpoints")

@@ -43,12 +43,17 @@ void for_each_tensor(const runtime::Step& step, F&& f) {
   }
 }
 
-// The device of the program's own memory. A program without memory may be on any device.
+// The device of the program's own memory. A program without memory may be on any device. Programs on a GPU have numbers
+// on the CPU beside it.
 c10::Device device_of(const runtime::Program& program) {
+  std::optional<c10::Device> found;
   for (const Home wanted : {Home::Arena, Home::Fresh, Home::Extern})
-    for (const runtime::TensorSlot& slot : program.tensors)
-      if (slot.home == wanted) return to_torch(slot.device);
-  return c10::Device(c10::kCPU);
+    for (const runtime::TensorSlot& slot : program.tensors) {
+      if (slot.home != wanted || (found && slot.device.kind == DeviceKind::Cpu)) continue;
+      found = to_torch(slot.device);
+      if (wanted == Home::Arena || !found->is_cpu()) return *found;
+    }
+  return found.value_or(c10::Device(c10::kCPU));
 }
 
 // Kernels are enqueued on streams of a single GPU.
@@ -275,6 +280,7 @@ void BoundContext::bind_steps() {
     } else if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
       steps_.push_back({StepKind::Extern, static_cast<uint32_t>(externs_.size())});
       externs_.push_back(bind_extern_call(*call, *this));
+      has_host_steps_ = has_host_steps_ || externs_.back()->runs_on_host();
     } else if (const auto* copy = std::get_if<runtime::Copy>(&step)) {
       steps_.push_back({StepKind::Copy, static_cast<uint32_t>(copies_.size())});
       bind_copy(*copy);

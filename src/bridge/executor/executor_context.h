@@ -206,6 +206,7 @@ class BoundContext {
   uint32_t position_ = 0;   // of the running step
   uint32_t arena_end_ = 0;  // the step before which the arena is released
   std::vector<uint32_t> drops_, fresh_;
+  bool has_host_steps_ = false;
   uint32_t fresh_unused_ = 0;  // the entries of fresh_ from here on are written by no step
   int64_t scratch_bytes_ = 0;
   int scratch_threads_ = 0;       // thread count for which scratch was placed

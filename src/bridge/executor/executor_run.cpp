@@ -15,10 +15,12 @@
 #include "bridge/device/cpu/result_allocator.h"
 #include "bridge/device/cpu/thread_pool.h"
 #include "bridge/device/cuda/cuda_memory.h"
+#include "bridge/executor/assumption_failed.h"
 #include "bridge/executor/executor.h"
 #include "bridge/executor/executor_context.h"
 #include "bridge/executor/extern_kernel.h"
 #include "bridge/executor/graph_replay.h"
+#include "codegen/nvptx/nvptx_backend.h"
 
 namespace cresset::bridge {
 namespace {
@@ -51,6 +53,14 @@ void check_result(const at::Tensor& result, const BoundSlot& slot, std::string_v
   CRESSET_CHECK(result.scalar_type() == slot.dtype,
                 fmt::format("{} returned dtype {}, expected {}", op, c10::toString(result.scalar_type()),
                             c10::toString(slot.dtype)));
+}
+
+// What steps on the host give to kernels by value would be the same at each replay of somebody else's recording.
+void refuse_recording_by_others(runtime::Stream stream) {
+  const std::shared_ptr<runtime::GpuDevice>& gpu = codegen::nvptx::NvptxBackend::get().device();
+  if (gpu != nullptr && gpu->is_recording(stream))
+    throw AssumptionFailed({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+                           "a call that draws random numbers, on a stream that is recorded");
 }
 
 }  // namespace
@@ -260,6 +270,7 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
   const c10::OptionalDeviceGuard on_gpu(gpu_);
   launching_.host_threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   if (gpu_) launching_.stream = current_stream(*gpu_);
+  if (has_host_steps_ && gpu_) refuse_recording_by_others(launching_.stream);
   place_scratch();
   std::optional<HeldArena> arenas[3];
   struct AtEnd {

@@ -16,6 +16,9 @@ class ExternKernel {
   virtual void run(BoundContext& context) = 0;
   // Whether the call does nothing but enqueue work on a GPU's stream, the same for the same addresses.
   virtual bool only_enqueues() const { return false; }
+  // Whether the call does all of its work on the host, and reads no element of a tensor: it may run before the steps in
+  // front of it.
+  virtual bool runs_on_host() const { return false; }
   // Whether results may lie in memory that the operator allocates, not in planned memory.
   virtual bool allocates_results() const { return true; }
 };

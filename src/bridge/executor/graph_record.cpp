@@ -48,6 +48,10 @@ const runtime::ExternCall* GraphReplay::extern_call(uint32_t step) const {
   return std::get_if<runtime::ExternCall>(&context_.program_.steps[step]);
 }
 
+bool GraphReplay::runs_on_host(uint32_t step) const {
+  return extern_call(step) != nullptr && context_.externs_[context_.steps_[step].index]->runs_on_host();
+}
+
 std::string_view GraphReplay::name_of(uint32_t step) const {
   const runtime::ExternCall* const call = extern_call(step);
   return call == nullptr ? "no operator" : graph::op_name(call->op);
@@ -77,6 +81,7 @@ void GraphReplay::for_each_allocated(uint32_t step, F&& f) const {
 }
 
 std::string_view GraphReplay::obstacle_of_extern(const runtime::ExternCall& call, const ExternKernel& kernel) const {
+  if (kernel.runs_on_host()) return "";
   if (!kernel.only_enqueues()) return "the operator may wait for the device";
   bool moved = false;
   const auto look = [&](TensorId id) { moved |= id.valid() && moves(context_.slots_[id.index].root); };
@@ -139,9 +144,13 @@ void GraphReplay::choose_stand_ins() {
   stand_in_bytes_ = 0;
   stands_in_.assign(context_.slots_.size(), false);
   const std::vector<int> uses = uses_by_operators();
+  std::vector<bool> asked(context_.slots_.size());  // for its address
+  for (uint32_t s = 0; s < context_.steps_.size(); ++s)
+    if (runs_on_host(s))
+      for_each_argument(*extern_call(s), [&](TensorId id) { asked[context_.slots_[id.index].root] = true; });
   for (uint32_t r = 0; r < context_.slots_.size(); ++r) {
     const BoundSlot& slot = context_.slots_[r];
-    const bool is_input = slot.home == Home::Input && !keeps_place_[r] && !returned_[r];
+    const bool is_input = slot.home == Home::Input && !keeps_place_[r] && !returned_[r] && !asked[r];
     if (moves_[r] < kMovesOften || uses[r] == 0 || (!is_input && slot.home != Home::Fresh)) continue;
     const int64_t bytes = slot.extent();
     if (bytes != 0 && bytes <= kCopiedBytesForUse * uses[r]) add_stand_in(r, bytes);
@@ -195,7 +204,8 @@ void GraphReplay::plan(bool releases) {
 // Steps of neighbouring parts that are run from the tape become one part.
 void GraphReplay::add_part(uint32_t begin, uint32_t end, bool recorded) {
   int work = 0;
-  for (uint32_t s = begin; s < end; ++s) work += context_.steps_[s].kind != BoundContext::StepKind::Release;
+  for (uint32_t s = begin; s < end; ++s)
+    work += context_.steps_[s].kind != BoundContext::StepKind::Release && !runs_on_host(s);
   if (work < kFewSteps && recorded) {
     recorded = false;
     for (uint32_t s = begin; s < end; ++s) for_each_allocated(s, [&](uint32_t root) { variable_[root] = true; });
@@ -214,7 +224,7 @@ void GraphReplay::expect_arguments(Part& part) const {
   std::vector<bool> seen(context_.slots_.size());
   for (uint32_t s = part.begin; s < part.end; ++s) {
     const runtime::ExternCall* const call = extern_call(s);
-    if (call == nullptr) continue;
+    if (call == nullptr || runs_on_host(s)) continue;
     const auto look = [&](TensorId id) {
       const uint32_t root = id.valid() ? context_.slots_[id.index].root : TensorId::kNone;
       if (root == TensorId::kNone || seen[root]) return;
@@ -257,7 +267,7 @@ void GraphReplay::record_step(uint32_t index, Part& part, runtime::Stream stream
   context_.position_ = step.position;
   if (step.kind == BoundContext::StepKind::Launch)
     record_launch(index, part, stream);
-  else if (step.kind == BoundContext::StepKind::Extern)
+  else if (step.kind == BoundContext::StepKind::Extern && !runs_on_host(index))
     context_.externs_[step.index]->run(context_);
   for_each_allocated(index, [&](uint32_t root) { made_here_[root] = true; });
   // Other memory is needed until the graph runs.

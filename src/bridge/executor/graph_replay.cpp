@@ -212,15 +212,22 @@ void GraphReplay::deliver_results() {
   }
 }
 
-void GraphReplay::run_steps(uint32_t begin, uint32_t end) {
-  for (uint32_t s = begin; s < end; ++s) context_.run_step(context_.steps_[s]);
+void GraphReplay::run_steps(uint32_t begin, uint32_t end, bool on_host) {
+  for (uint32_t s = begin; s < end; ++s)
+    if (on_host || !runs_on_host(s)) context_.run_step(context_.steps_[s]);
+}
+
+void GraphReplay::run_host_steps(const Part& part) {
+  for (uint32_t s = part.begin; s < part.end; ++s)
+    if (runs_on_host(s)) context_.externs_[context_.steps_[s].index]->run(context_);
 }
 
 void GraphReplay::run_part(Part& part) {
   if (!part.recorded) return run_steps(part.begin, part.end);
   allocate_results(part);
+  run_host_steps(part);
   if (part.graph == nullptr) {
-    if (!record(part)) return run_steps(part.begin, part.end);
+    if (!record(part)) return run_steps(part.begin, part.end, /*on_host=*/false);
     ++recordings;
     ++context_.stats_.recordings;
   } else {
@@ -260,7 +267,7 @@ void GraphReplay::miss(Part& part) {
   as_usual_ = false;
   part.graph.reset();
   for (const auto& [root, address] : part.expected) stale_ = stale_ || moves(root);
-  run_steps(part.begin, part.end);
+  run_steps(part.begin, part.end, /*on_host=*/false);
 }
 
 // Gives kernels the addresses of this call. false: one is launched otherwise than in the graph.

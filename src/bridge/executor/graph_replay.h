@@ -1,7 +1,8 @@
 // CUDA graphs over the tape of a bound context. Consecutive steps are recorded as one graph and replayed by later
 // calls; the steps between run from the tape as before. Kernels' launches are updated where addresses changed (inputs,
-// outputs); operators of libraries hold their addresses, so a graph runs only while these are the same, and an operator
-// whose arguments moved before is left to the tape. Results never lie in memory of a graph.
+// outputs) or numbers of the host did (seeds of random numbers); operators of libraries hold their addresses, so a
+// graph runs only while these are the same, and an operator whose arguments moved before is left to the tape. Results
+// never lie in memory of a graph.
 #pragma once
 
 #include <algorithm>
@@ -94,7 +95,9 @@ class GraphReplay {
   void drop();  // graphs, which are recorded again when they are wanted
 
   // Running (graph_replay.cpp).
-  void run_steps(uint32_t begin, uint32_t end);
+  // Without `on_host`: the steps on the host have run.
+  void run_steps(uint32_t begin, uint32_t end, bool on_host = true);
+  void run_host_steps(const Part& part);
   void run_part(Part& part);
   void allocate_results(const Part& part);
   bool addresses_hold(const Part& part);
@@ -111,6 +114,7 @@ class GraphReplay {
   std::vector<int> uses_by_operators() const;
   void add_stand_in(uint32_t root, int64_t bytes);
   const runtime::ExternCall* extern_call(uint32_t step) const;
+  bool runs_on_host(uint32_t step) const;  // and so before the launches of its part
   uint32_t anchor(uint32_t root) const;
   bool moves(uint32_t root) const;
   std::string_view name_of(uint32_t step) const;  // the operator's

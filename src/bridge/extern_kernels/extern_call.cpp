@@ -354,6 +354,7 @@ std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, c
 }
 
 std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, const BoundContext& context) {
+  if (auto draw = bind_philox_draw(call, context)) return draw;
   if (runs_on(c10::kCUDA, call, context)) {
     if (auto product = bind_few_rows_product(call, context)) return product;
     if (auto product = bind_padded_product(call, context)) return product;

@@ -14,6 +14,7 @@ const DeviceTraits& traits_of(DeviceKind device) {
       .has_kernels = true,
       .has_scans = true,
       .reports_indices = true,
+      .counts_random_numbers = true,
       .filters_as_images = true,
       .bias_after_convolutions = true,
       .channels_last_convolutions = DTypeSet(DType::F16, DType::BF16, DType::F32),  // of cuDNN, on tensor cores

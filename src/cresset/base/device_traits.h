@@ -23,6 +23,7 @@ struct DeviceTraits {
   bool all_functions_of_doubles = false;  // code is generated for each; otherwise not for those with exact_doubles
   bool has_scans = false;                 // loop kernels fold in order; otherwise ATen computes running sums
   bool reports_indices = false;           // kernels report indices out of range to the host; otherwise ATen checks them
+  bool counts_random_numbers = false;     // eager mode's random numbers are functions of a seed and their positions
   bool lays_out_weights = false;          // libraries take weights in their own layouts (freezing)
   bool filters_as_images = false;         // convolutions read filters in the memory format of the image
   bool bias_after_convolutions = false;   // convolutions add no bias; ATen would add it in a pass of its own

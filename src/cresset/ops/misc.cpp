@@ -1,93 +1,12 @@
-// Operators of no other family: random numbers, losses, and operators whose result has a data-dependent shape.
+// Operators of no other family: losses, linear algebra, and operators whose result has a data-dependent shape.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
 namespace cresset::ops {
 namespace {
 
-using graph::Device;
-using graph::MemoryFormat;
 using graph::TensorType;
 using sym::ExprId;
-
-// ---- random numbers: sized (size at kSizeArg, then dtype, layout, device) and like another tensor
-
-template <size_t kSizeArg>
-Result<Types> random_shape(ShapeContext& shapes, const OpArgs& args) {
-  TensorType out;
-  out.dtype = args.dtype(kSizeArg + 1).value_or(shapes.default_dtype);
-  if (!args.is_none(kSizeArg + 3)) out.device = std::get<Device>(args[kSizeArg + 3]);
-  for (const ExprId size : args.integers(kSizeArg))
-    if (!shapes.require(shapes.pool().ge(size, shapes.pool().constant(0)))) return shapes.invalid("a size is negative");
-  return one(contiguous_like(shapes, out, args.integers(kSizeArg)));
-}
-
-Result<Types> randperm_shape(ShapeContext& shapes, const OpArgs& args) {
-  TensorType out;
-  out.dtype = args.dtype(1).value_or(DType::I64);
-  if (!args.is_none(3)) out.device = std::get<Device>(args[3]);
-  const ExprId count = args.integer(0);
-  if (!shapes.require(shapes.pool().ge(count, shapes.pool().constant(0)))) return shapes.invalid("n is negative");
-  return one(contiguous_like(shapes, out, {count}));
-}
-
-template <size_t kDtypeArg>
-Result<Types> random_like_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& self = args.tensor(0);
-  const auto format =
-      args.is_none(kDtypeArg + 4) ? MemoryFormat::Preserve : std::get<MemoryFormat>(args[kDtypeArg + 4]);
-  if (!has_rank_of(format, self.rank())) return shapes.invalid("the memory format is of another rank");
-  TensorType out = with_shape(self, self.sizes, {});
-  out.strides = format == MemoryFormat::Preserve ? shapes.like_strides(self) : shapes.strides_for(format, self.sizes);
-  out.dtype = args.dtype(kDtypeArg).value_or(self.dtype);
-  if (!args.is_none(kDtypeArg + 2)) out.device = std::get<Device>(args[kDtypeArg + 2]);
-  return one(std::move(out));
-}
-
-Result<Types> like_self_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& self = args.tensor(0);
-  return one(with_shape(self, self.sizes, shapes.like_strides(self)));
-}
-
-// Also normal(mean, std) with one or two tensor arguments.
-template <size_t kArg>
-Result<Types> contiguous_as_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& like = args.tensor(kArg);
-  return one(contiguous_like(shapes, like, like.sizes));
-}
-
-Result<Types> normal_shape(ShapeContext& shapes, const OpArgs& args) {
-  auto sizes = shapes.broadcast(args.tensor(0).sizes, args.tensor(1).sizes);
-  if (!sizes.ok()) return sizes.fallback();
-  return one(contiguous_like(shapes, args.tensor(0), std::move(*sizes)));
-}
-
-Result<Types> multinomial_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& self = args.tensor(0);
-  if (self.rank() != 1 && self.rank() != 2) return shapes.invalid("needs one or two dimensions");
-  sym::ExprPool& pool = shapes.pool();
-  if (!shapes.require(pool.gt(args.integer(1), pool.constant(0)))) return shapes.invalid("draws nothing");
-  Sizes sizes = self.sizes;
-  sizes.back() = args.integer(1);
-  return one(contiguous_like(shapes, self, std::move(sizes), DType::I64));
-}
-
-// ---- the state of the default CPU generator (bridge/capture/rng_state.h)
-
-constexpr int64_t kStateBytes = 5056;
-
-Result<Types> get_rng_state_shape(ShapeContext& shapes, const OpArgs&) {
-  TensorType out;
-  out.dtype = DType::U8;
-  return one(contiguous_like(shapes, out, {shapes.pool().constant(kStateBytes)}));
-}
-
-Result<Types> set_rng_state_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& state = args.tensor(0);
-  if (state.dtype != DType::U8 || state.rank() != 1 || shapes.constant(state.sizes[0]) != kStateBytes)
-    return shapes.invalid("is no state of a generator");
-  return one(contiguous_like(shapes, state, {shapes.pool().constant(0)}));
-}
 
 // A real and an imaginary part, or a distance and an angle.
 Result<Types> complex_shape(ShapeContext& shapes, const OpArgs& args) {
@@ -224,116 +143,6 @@ Result<Types> data_dependent_shape(ShapeContext&, const OpArgs&) {
 }
 
 constexpr OpDef kMiscOps[] = {
-    {.schema = "aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-               "pin_memory=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = random_shape<0>,
-     .traits = {.draws = true}},
-    {.schema = "aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-               "pin_memory=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = random_shape<0>,
-     .traits = {.draws = true}},
-    {.schema = "aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? "
-               "device=None, bool? pin_memory=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = random_shape<1>,
-     .traits = {.draws = true}},
-    {.schema = "aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, "
-               "Device? device=None, bool? pin_memory=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = random_shape<2>,
-     .traits = {.draws = true}},
-    {.schema = "aten::randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? "
-               "pin_memory=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = randperm_shape,
-     .traits = {.draws = true}},
-    {.schema = "aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-               "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = random_like_shape<1>,
-     .traits = {.draws = true}},
-    {.schema = "aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-               "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = random_like_shape<1>,
-     .traits = {.draws = true}},
-    {.schema = "aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-               "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = random_like_shape<2>,
-     .traits = {.draws = true}},
-    {.schema = "aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? "
-               "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = random_like_shape<3>,
-     .traits = {.draws = true}},
-    {.schema = "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = contiguous_as_shape<0>,
-     .traits = {.raises = Raises::Anything, .draws = true}},
-    {.schema = "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = contiguous_as_shape<0>,
-     .traits = {.draws = true}},
-    {.schema = "aten::log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = like_self_shape,
-     .traits = {.draws = true}},
-    {.schema = "aten::cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = like_self_shape,
-     .traits = {.draws = true}},
-    {.schema = "aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = like_self_shape,
-     .traits = {.draws = true}},
-    {.schema = "aten::poisson(Tensor self, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = contiguous_as_shape<0>,
-     .traits = {.raises = Raises::Anything, .draws = true}},
-    {.schema = "aten::_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = contiguous_as_shape<0>,
-     .traits = {.draws = true}},
-    {.schema =
-         "aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = like_self_shape,
-     .traits = {.draws = true}},
-    {.schema = "cresset::normal_fill(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = like_self_shape,
-     .traits = {.draws = true, .of_layout = true}},
-    {.schema = "cresset::bernoulli_fill(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = like_self_shape,
-     .traits = {.draws = true, .of_layout = true}},
-    {.schema = "cresset::bernoulli_fill.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = like_self_shape,
-     .traits = {.draws = true, .of_layout = true}},
-    {.schema = "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = contiguous_as_shape<0>,
-     .traits = {.raises = Raises::Anything, .draws = true}},
-    {.schema = "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = contiguous_as_shape<1>,
-     .traits = {.raises = Raises::Anything, .draws = true}},
-    {.schema = "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = normal_shape,
-     .traits = {.raises = Raises::Anything, .draws = true}},
-    {.schema = "aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = like_self_shape,
-     .traits = {.draws = true}},
-    {.schema = "aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = like_self_shape,
-     .traits = {.draws = true}},
     {.schema = "aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, "
                "Tensor info)",
      .op_class = kExtern,
@@ -346,19 +155,6 @@ constexpr OpDef kMiscOps[] = {
      .traits = {.raises = Raises::Anything, .checks = Checks::Everything}},
     {.schema = "aten::complex(Tensor real, Tensor imag) -> Tensor", .op_class = kExtern, .shape = complex_shape},
     {.schema = "aten::polar(Tensor abs, Tensor angle) -> Tensor", .op_class = kExtern, .shape = complex_shape},
-    {.schema = "cresset::get_rng_state() -> Tensor",
-     .op_class = kExtern,
-     .shape = get_rng_state_shape,
-     .traits = {.draws = true}},
-    {.schema = "cresset::set_rng_state(Tensor state) -> Tensor",
-     .op_class = kExtern,
-     .shape = set_rng_state_shape,
-     .traits = {.draws = true}},
-    {.schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
-               "generator=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = multinomial_shape,
-     .traits = {.raises = Raises::Anything, .draws = true}},
     {.schema = "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
                "invert=False) -> Tensor",
      .op_class = kExtern,

@@ -63,22 +63,6 @@ Result<Types> copy_shape(ShapeContext& shapes, const OpArgs& args) {
   return Types{std::move(out)};
 }
 
-// Dropout outside training: the input and a mask of ones.
-Result<Types> dropout_shape(ShapeContext& shapes, const OpArgs& args) {
-  if (args.flag_or(2, true)) return shapes.unsupported("dropout in training");
-  TensorType out = args.tensor(0);
-  if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "native_dropout");
-  out.strides = shapes.like_strides(out);
-  TensorType mask = out;
-  mask.dtype = DType::Bool;
-  return Types{std::move(out), std::move(mask)};
-}
-
-loop::ScalarId dropout(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
-  if (result == 1) return context.scalars().constant_int(DType::Bool, 1);
-  return first_argument(context, args, result, index);
-}
-
 // The memory format is the last argument.
 bool keeps_format(const OpArgs& args) {
   const auto* format = std::get_if<graph::MemoryFormat>(&args[args.count() - 1]);
@@ -104,11 +88,6 @@ const OpDef kPointwiseCopyOps[] = {
      .shape = copy_shape,
      .element = second_argument,
      .traits = {.mixes_devices = true}},
-    {.schema = "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-     .op_class = OpClass::Pointwise,
-     .shape = dropout_shape,
-     .element = dropout,
-     .traits = {.draws = true}},
 };
 
 }  // namespace

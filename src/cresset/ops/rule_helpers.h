@@ -31,6 +31,12 @@ inline graph::TensorType contiguous_like(ShapeContext& shapes, const graph::Tens
   return out;
 }
 
+template <size_t kArg>
+Result<std::vector<graph::TensorType>> contiguous_as_shape(ShapeContext& shapes, const OpArgs& args) {
+  const graph::TensorType& like = args.tensor(kArg);
+  return std::vector<graph::TensorType>{contiguous_like(shapes, like, like.sizes)};
+}
+
 // Whether a tensor created with this memory format may have this rank. Eager mode requires the rank.
 inline bool has_rank_of(graph::MemoryFormat format, size_t rank) {
   return (format != graph::MemoryFormat::ChannelsLast || rank == 4) &&

@@ -51,6 +51,42 @@ TEST(CodegenRandom, StreamsAndSteps) {
     }
 }
 
+// Neighbours in groups of a power of two, where each group has a stream, as eager mode's dropout on GPUs has them.
+// Groups of four share a block; smaller ones do not.
+TEST(CodegenRandom, GroupsHaveStreams) {
+  for (const int64_t n : {4, 30, 64, 200})
+    for (const int64_t log : {0, 1, 2, 3})
+      for (const int64_t first : {int64_t{4}, int64_t{6}, int64_t{1} << 34}) {
+        KernelBuilder k;
+        const ExprId i = k.outer(k.size(n));
+        const auto seed = k.input(DType::I64, 3);
+        set_data(k, seed, std::vector<int64_t>{0x123456789abcdef, first, log});
+        const auto loaded = [&](int64_t at) { return k.load(seed, k.pool.constant(at)); };
+        const ScalarId element = k.b.size(i), shift = loaded(2);
+        const ScalarId stream = k.b.binary(Op::ShiftRight, element, shift);
+        const ScalarId inside = k.b.binary(Op::Sub, element, k.b.binary(Op::ShiftLeft, stream, shift));
+        const ScalarId position = k.b.binary(Op::Add, loaded(1), inside);
+        k.store(k.output(DType::I64, n), i, k.b.philox(loaded(0), stream, position));
+        expect_same(k);
+      }
+}
+
+// An element takes the two numbers of an aligned pair.
+TEST(CodegenRandom, PairsOfNumbers) {
+  for (const int64_t n : {4, 31, 64}) {
+    KernelBuilder k;
+    const ExprId i = k.outer(k.size(n));
+    const auto seed = k.input(DType::I64, 1);
+    set_data(k, seed, std::vector<int64_t>{77});
+    const ScalarId key = k.load(seed, k.pool.constant(0)), element = k.b.size(i);
+    const ScalarId even = k.b.binary(Op::BitAnd, element, k.b.constant_int(DType::I64, -2));
+    const ScalarId odd = k.b.binary(Op::BitOr, even, k.b.constant_int(DType::I64, 1));
+    k.store(k.output(DType::I64, n), i,
+            k.b.binary(Op::Sub, k.b.philox(key, element, even), k.b.philox(key, element, odd)));
+    expect_same(k);
+  }
+}
+
 // Dropout: a number below the bound keeps the element.
 TEST(CodegenRandom, Dropout) {
   for (DType dtype : {DType::F32, DType::BF16}) {

@@ -77,7 +77,7 @@ std::array<Value*, 4> ScalarEmitter::philox_words(Value* seed, Value* stream, Va
   return words;
 }
 
-// Lanes at neighbouring positions that start a block share a block for each four lanes.
+// Four lanes that have the numbers of a block, in order, share the block.
 Value* ScalarEmitter::philox(const loop::Scalar& scalar) {
   llvm::IRBuilder<>& ir = s_.ir;
   Value *seed = s_.value(scalar.a), *stream = s_.value(scalar.b), *position = s_.value(scalar.c);
@@ -92,21 +92,29 @@ Value* ScalarEmitter::philox(const loop::Scalar& scalar) {
       out = ir.CreateSelect(ir.CreateICmpEQ(which, s_.constant_int_like(which, i)), words[static_cast<size_t>(i)], out);
     return ir.CreateZExt(out, at->getType());
   };
-  const bool together = EmitState::is_vector(position) && s_.lanes % 4 == 0 && !EmitState::is_vector(seed) &&
-                        !EmitState::is_vector(stream);
-  if (!together) return each();
-  Value* first = ir.CreateExtractElement(position, uint64_t{0});
+  // Positions made of bits: an element takes several numbers of a block.
+  const Op made_by = s_.scalar(scalar.c).op;
+  const bool takes_several = made_by == Op::BitAnd || made_by == Op::BitOr;
+  if (!EmitState::is_vector(position) || s_.lanes % 4 != 0 || EmitState::is_vector(seed) || takes_several)
+    return each();
+  std::vector<int> first;  // of each four lanes
+  for (int lane = 0; lane < s_.lanes; ++lane) first.push_back(lane & ~3);
   Value* lane = ir.CreateIntCast(s_.iota(), position->getType(), /*isSigned=*/true);
-  Value* neighbours = ir.CreateAndReduce(ir.CreateICmpEQ(position, ir.CreateAdd(s_.splat(first), lane)));
-  Value* starts = ir.CreateICmpEQ(ir.CreateAnd(first, s_.i64(3)), s_.i64(0));
-  return index_.where(ir.CreateAnd(neighbours, starts), [&] { return philox_blocks(seed, stream, first); }, each);
+  Value* starts = ir.CreateAnd(ir.CreateShuffleVector(position, first), s_.constant_int_like(position, ~3));
+  Value* shared = ir.CreateICmpEQ(position, ir.CreateOr(starts, ir.CreateAnd(lane, s_.constant_int_like(position, 3))));
+  if (EmitState::is_vector(stream))
+    shared = ir.CreateAnd(shared, ir.CreateICmpEQ(stream, ir.CreateShuffleVector(stream, first)));
+  return index_.where(ir.CreateAndReduce(shared), [&] { return philox_blocks(seed, stream, position); }, each);
 }
 
-Value* ScalarEmitter::philox_blocks(Value* seed, Value* stream, Value* first) {
+Value* ScalarEmitter::philox_blocks(Value* seed, Value* stream, Value* position) {
   llvm::IRBuilder<>& ir = s_.ir;
   Value* out = llvm::PoisonValue::get(s_.widened(ir.getInt64Ty(), s_.lanes));
   for (int lane = 0; lane < s_.lanes; lane += 4) {
-    const auto words = philox_words(seed, stream, ir.CreateLShr(ir.CreateAdd(first, s_.i64(lane)), 2));
+    const auto at = [&](Value* v) {
+      return EmitState::is_vector(v) ? ir.CreateExtractElement(v, static_cast<uint64_t>(lane)) : v;
+    };
+    const auto words = philox_words(seed, at(stream), ir.CreateLShr(at(position), 2));
     for (uint64_t i = 0; i < 4; ++i)
       out = ir.CreateInsertElement(out, ir.CreateZExt(words[i], ir.getInt64Ty()), static_cast<uint64_t>(lane) + i);
   }

@@ -33,7 +33,7 @@ class ScalarEmitter {
  private:
   llvm::Value* against_bound(const loop::Scalar& scalar);
   llvm::Value* philox(const loop::Scalar& scalar);
-  llvm::Value* philox_blocks(llvm::Value* seed, llvm::Value* stream, llvm::Value* first);
+  llvm::Value* philox_blocks(llvm::Value* seed, llvm::Value* stream, llvm::Value* position);
   std::array<llvm::Value*, 4> philox_words(llvm::Value* seed, llvm::Value* stream, llvm::Value* counter);
   llvm::Value* constant(const loop::Scalar& scalar);
   llvm::Value* cast(DType from, DType to, llvm::Value* v);
