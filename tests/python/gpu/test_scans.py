@@ -140,7 +140,7 @@ def test_dtype_argument():
 def test_a_long_row_is_left_to_aten():
     compiled = cresset.compile(last, fullgraph=True)
     compare(compiled, last, torch.randn(1, 40_000))
-    assert cresset.stats()["kernels"] == 0
+    assert cresset.stats()["extern_calls"] == 1
 
 
 def test_gradient():
