@@ -136,7 +136,7 @@ class CaptureCall {
   // Eager mode refuses to write elements which share memory; it recognizes them by a stride of 0.
   void require_writable(const TraceTensor& target);
   // Eager mode refuses to write memory which the same operator reads elsewhere.
-  void check_overlap(const TraceTensor& target);
+  void check_overlap(size_t written, const TraceTensor& target);  // the position of the written argument
   void in_place();
   void out();
   void write_out(size_t i, graph::ValueId result);

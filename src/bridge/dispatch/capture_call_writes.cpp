@@ -49,12 +49,13 @@ static bool is_pointwise(graph::OpId op) {
   return def != nullptr && def->op_class == ops::OpClass::Pointwise;
 }
 
-void CaptureCall::check_overlap(const TraceTensor& target) {
+void CaptureCall::check_overlap(size_t written, const TraceTensor& target) {
   for (size_t i = 0; i < count_; ++i) {
+    if (i == written) continue;
     const TraceTensor* read = argument(i).isTensor() && argument(i).toTensor().defined()
                                   ? TraceTensor::from(argument(i).toTensor())
                                   : nullptr;
-    if (read != nullptr && i > 0 && read->storage_id() == target.storage_id() && read->offset() == target.offset() &&
+    if (read != nullptr && read->storage_id() == target.storage_id() && read->offset() == target.offset() &&
         read->type().sizes == target.type().sizes && !is_pointwise(entry_.functional))
       abort_capture(BreakKind::AliasedWrite, entry_.name + " writes memory that it reads elsewhere");
     if (read != nullptr && read != &target && capture_.storages().overlaps_partly(target, *read))
@@ -69,7 +70,7 @@ void CaptureCall::in_place() {
   at::Tensor target_tensor = proxy(0);
   TraceTensor& target = *TraceTensor::from(target_tensor);
   require_writable(target);
-  check_overlap(target);
+  check_overlap(0, target);
   const size_t kept = entry_.functional_handle->schema().arguments().size();
   std::vector<Arg> args = arguments(std::min(count_, kept));
   if (args.size() < kept) append_defaults(args);
@@ -105,7 +106,7 @@ void CaptureCall::out() {
 void CaptureCall::write_out(size_t i, ValueId result) {
   at::Tensor target_tensor = proxy(i);
   TraceTensor& target = *TraceTensor::from(target_tensor);
-  check_overlap(target);
+  check_overlap(i, target);
   const graph::TensorType& type = capture_.graph().type(result);
   bool same = type.sizes.size() == target.type().sizes.size();
   for (size_t d = 0; same && d < type.sizes.size(); ++d) same = decide_equal(type.sizes[d], target.type().sizes[d]);

@@ -74,6 +74,11 @@ bool decide_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, 
       ViewOrCopy::answered(has_gap, true);
       return false;
     }
+    if (env.hint(differs) == 1 && env.hint(sizes[d]) != 1) {  // the answer at a size of 1 is told, not guarded
+      env.evaluate(differs, why);
+      ViewOrCopy::answered(has_gap, true);
+      return false;
+    }
     if (env.evaluate(has_gap, why).value_or(true)) return false;
     expected = pool.mul(expected, sizes[d]);
   }
