@@ -352,20 +352,28 @@ std::vector<int64_t> in_suggested_format(c10::IntArrayRef had, c10::IntArrayRef 
 // the same rules.
 class AsRealNumbers {
  public:
-  AsRealNumbers(graph::Graph& graph, const std::vector<Arg>& args) : graph_(graph) {
+  AsRealNumbers(graph::Graph& graph, std::vector<Arg> given) : args(std::move(given)), graph_(graph) {
     graph::Graph::for_each_value(args, [&](const ValueId& v) {
       DType& dtype = graph_.value(v).type.dtype;
-      if (category(dtype) != DTypeCategory::Complex) return;
-      replaced_.emplace_back(v, dtype);
-      dtype = dtype == DType::C128 ? DType::F64 : DType::F32;
+      if (category(dtype) == DTypeCategory::Complex) replaced_.emplace_back(v, dtype);
+      dtype = real(dtype);
     });
+    for (Arg& arg : args)
+      if (auto* wanted = std::get_if<DType>(&arg)) *wanted = real(*wanted);
   }
   ~AsRealNumbers() {
     for (const auto& [v, dtype] : replaced_) graph_.value(v).type.dtype = dtype;
   }
   AsRealNumbers(const AsRealNumbers&) = delete;
 
+  std::vector<Arg> args;
+
  private:
+  static DType real(DType dtype) {
+    if (category(dtype) != DTypeCategory::Complex) return dtype;
+    return dtype == DType::C128 ? DType::F64 : DType::F32;
+  }
+
   graph::Graph& graph_;
   std::vector<std::pair<ValueId, DType>> replaced_;
 };
@@ -410,9 +418,13 @@ std::optional<std::vector<TensorType>> ask_meta_kernel(graph::Graph& graph, grap
   const Capture::StepAside aside;
   try {
     torch::jit::Stack stack;
-    for (size_t i = 0; i < args.size(); ++i)
-      stack.push_back(to_torch(args[i], arg_type(handle->schema().arguments()[i]), tensor,
-                               [&](sym::ExprId e) { return graph.pool().const_value(e); }));
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (std::holds_alternative<graph::Device>(args[i]))
+        stack.emplace_back(c10::Device(c10::kMeta));
+      else
+        stack.push_back(to_torch(args[i], arg_type(handle->schema().arguments()[i]), tensor,
+                                 [&](sym::ExprId e) { return graph.pool().const_value(e); }));
+    }
     handle->callBoxed(stack);
     const at::Tensor made = stack.at(0).toTensor();
     if (made.sizes() != c10::IntArrayRef(numbers_of(graph, formulas[0].sizes))) return std::nullopt;
@@ -476,7 +488,7 @@ std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& 
       return out;
     }
     const AsRealNumbers real(scratch, args);
-    Result<ops::Types> types = def->shape(context, ops::OpArgs(scratch, args));
+    Result<ops::Types> types = def->shape(context, ops::OpArgs(scratch, real.args));
     if (!types.ok() || types->size() != formulas.size()) return std::nullopt;
     for (size_t i = 0; i < formulas.size(); ++i) {
       if ((*types)[i].sizes != formulas[i].sizes) return std::nullopt;
