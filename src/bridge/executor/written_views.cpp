@@ -58,8 +58,7 @@ graph::ValueId StorageTable::scattered_whole(graph::ValueId value, const graph::
   const bool in_rows = lies.dtype == parent.dtype
                            ? graph::is_contiguous(recorder_.env(), lies)
                            : lies.strides == graph::contiguous_strides(recorder_.env().pool(), lies.sizes);
-  if (!in_rows)
-    value = recorder_.call(graph::op_id("aten::clone"), {value, graph::MemoryFormat::Contiguous})[0];
+  if (!in_rows) value = recorder_.call(graph::op_id("aten::clone"), {value, graph::MemoryFormat::Contiguous})[0];
   args.insert(args.begin(), Arg(value));
   return recorder_.append(view, std::move(args), {std::move(type)})[0];
 }

@@ -1,5 +1,5 @@
-// Operators whose element is a fold of all elements up to it along a dimension: cumsum, cumprod. Kernels of devices that
-// have scans (base/device_traits.h) compute them; elsewhere they are calls of ATen.
+// Operators whose element is a fold of all elements up to it along a dimension: cumsum, cumprod. Kernels of devices
+// that have scans (base/device_traits.h) compute them; elsewhere they are calls of ATen.
 #pragma once
 
 #include "ops/op_def.h"
