@@ -339,11 +339,10 @@ std::vector<int64_t> numbers_of(const graph::Graph& graph, const std::vector<sym
   return out;
 }
 
-// The strides of a copy of a tensor which lies so: the same where it is dense, else in the format that it suggests.
+// The strides of what is made in the format that a tensor suggests which lies so.
 std::vector<int64_t> in_suggested_format(c10::IntArrayRef had, c10::IntArrayRef lay, c10::IntArrayRef sizes) {
   const Capture::StepAside aside;
   const at::Tensor source(at::detail::empty_strided_meta(had, lay, at::kFloat));
-  if (had == sizes && source.is_non_overlapping_and_dense()) return lay.vec();
   const at::Tensor made(at::detail::empty_meta(sizes, at::kFloat, source.suggest_memory_format()));
   return made.strides().vec();
 }
