@@ -55,10 +55,10 @@ void CaptureCall::check_overlap(size_t written, const TraceTensor& target) {
     const TraceTensor* read = argument(i).isTensor() && argument(i).toTensor().defined()
                                   ? TraceTensor::from(argument(i).toTensor())
                                   : nullptr;
-    if (read != nullptr && read->storage_id() == target.storage_id() && read->offset() == target.offset() &&
-        read->type().sizes == target.type().sizes && !is_pointwise(entry_.functional))
-      abort_capture(BreakKind::AliasedWrite, entry_.name + " writes memory that it reads elsewhere");
-    if (read != nullptr && read != &target && capture_.storages().overlaps_partly(target, *read))
+    if (read == nullptr) continue;
+    const bool same = read->storage_id() == target.storage_id() && read->offset() == target.offset() &&
+                      read->type().sizes == target.type().sizes && !is_pointwise(entry_.functional);
+    if (same || (read != &target && capture_.storages().overlaps_partly(target, *read)))
       abort_capture(BreakKind::AliasedWrite, entry_.name + " writes memory that it reads elsewhere");
   }
 }

@@ -1,6 +1,7 @@
 #include "sym/bound_prover.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "sym/arith.h"
@@ -23,6 +24,16 @@ constexpr int64_t kGreatest = int64_t{1} << 40, kGreatestFactor = int64_t{1} << 
 bool within(const TermList& terms, int64_t limit) {
   return std::all_of(terms.begin(), terms.end(),
                      [&](const Term& t) { return -limit <= t.coefficient && t.coefficient <= limit; });
+}
+
+// e / c for a single term with the factors of c.
+std::optional<ExprId> whole_quotient(ExprPool& pool, ExprId e, ExprId c) {
+  TermList terms;
+  pool.terms(e, terms);
+  ExprId others;
+  if (terms.size() != 1 || !terms[0].monomial.valid() || !pool.monomial_quotient(terms[0].monomial, c, others))
+    return std::nullopt;
+  return pool.scaled(others, terms[0].coefficient);
 }
 
 }  // namespace
@@ -141,22 +152,13 @@ bool BoundProver::is_positive(ExprId c, ExprId x) const {
   if (range.lo < 0 || !facts_.pool_.is_var(x)) return false;
   const ExprId extent = facts_.extent(facts_.pool_.var_of(x));
   if (!extent.valid()) return false;
-  TermList product;
-  facts_.pool_.terms(extent, product);
-  ExprId others;
-  return product.size() == 1 && product[0].monomial.valid() &&
-         facts_.pool_.monomial_quotient(product[0].monomial, c, others);
+  return whole_quotient(facts_.pool_, extent, c).has_value();
 }
 
 // (extent - 1) // c, for c >= 1.
 ExprId BoundProver::last_quotient(ExprId extent, ExprId c) const {
   ExprPool& pool = facts_.pool_;
-  TermList product;
-  pool.terms(extent, product);
-  ExprId others;
-  if (product.size() == 1 && product[0].monomial.valid() &&
-      pool.monomial_quotient(product[0].monomial, c, others))  // a multiple of c
-    return pool.sub(pool.scaled(others, product[0].coefficient), pool.constant(1));
+  if (const auto quotient = whole_quotient(pool, extent, c)) return pool.sub(*quotient, pool.constant(1));
   return pool.floor_div(pool.sub(extent, pool.constant(1)), c);
 }
 
@@ -178,10 +180,10 @@ bool BoundProver::prove_by_quotients(ExprId sum, int64_t bound, int depth) {
       ExprId cofactor;
       if (!extent.valid() || !is_positive(c, index) || !pool.monomial_quotient(term.monomial, atom, cofactor)) continue;
       if (cofactor.valid() && facts_.range_of(cofactor).lo < 0) continue;
-      const ExprId rest = facts_.pool_.sub(sum, facts_.pool_.scaled(term.monomial, term.coefficient));
-      const ExprId most = term.coefficient > 0 ? last_quotient(extent, c) : facts_.pool_.constant(0);
-      const ExprId k = facts_.pool_.scaled(cofactor, term.coefficient);
-      if (prove(facts_.pool_.add(rest, facts_.pool_.mul(k, most)), bound, depth + 1)) return true;
+      const ExprId rest = pool.sub(sum, pool.scaled(term.monomial, term.coefficient));
+      const ExprId most = term.coefficient > 0 ? last_quotient(extent, c) : pool.constant(0);
+      const ExprId k = pool.scaled(cofactor, term.coefficient);
+      if (prove(pool.add(rest, pool.mul(k, most)), bound, depth + 1)) return true;
     }
   }
   return false;
