@@ -67,6 +67,13 @@ class Compose {
   GraphBuilder builder_;
 };
 
+// The dimensions of an image, signal or volume other than its channels.
+inline std::vector<int64_t> all_but_channels(size_t rank) {
+  std::vector<int64_t> dims{0};
+  for (size_t d = 2; d < rank; ++d) dims.push_back(static_cast<int64_t>(d));
+  return dims;
+}
+
 // A Composite's decompose member from its shape rule and its body. The new values get eager mode's strides of the
 // operator's results, regardless of the strides of the body's last step.
 template <Result<Types> (*Shape)(ShapeContext&, const OpArgs&), Result<Values> (*Body)(Compose&, const OpArgs&)>

@@ -188,9 +188,7 @@ Result<Values> bias_apart(Compose& c, const OpArgs& args) {
     others[10] = wanted;
     made = c.call_multi("aten::convolution_backward", std::move(others));
   }
-  std::vector<int64_t> dims{0};
-  for (size_t d = 2; d < gradient.rank(); ++d) dims.push_back(static_cast<int64_t>(d));
-  made.push_back(c.sum(args.value(0), dims, false));
+  made.push_back(c.sum(args.value(0), all_but_channels(gradient.rank()), false));
   return made;
 }
 

@@ -37,12 +37,6 @@ DType saved_dtype(const OpArgs& args, Layout at) {
 // Without training, a GPU's kernel saves the running statistics. The CPU's kernel saves nothing.
 bool saves_running(const TensorType& input) { return input.device.kind == DeviceKind::Cuda; }
 
-std::vector<int64_t> all_but_channels(size_t rank) {
-  std::vector<int64_t> dims{0};
-  for (size_t d = 2; d < rank; ++d) dims.push_back(static_cast<int64_t>(d));
-  return dims;
-}
-
 bool is_per_channel(ShapeContext& shapes, const OpArgs& args, size_t i, ExprId channels) {
   return args.is_none(i) || (args.tensor(i).rank() == 1 && shapes.require_equal(args.tensor(i).sizes[0], channels));
 }
