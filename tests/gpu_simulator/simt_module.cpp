@@ -16,6 +16,7 @@
 #include "codegen/cpu/target.h"
 #include "codegen/nvptx/emit_math.h"
 #include "codegen/nvptx/launch.h"
+#include "codegen/nvptx/target.h"
 
 namespace cresset::gpu_simulator {
 namespace {
@@ -230,13 +231,31 @@ SimtModule::SimtModule(llvm::Module& module) {
   }
 }
 
-Result<std::unique_ptr<SimtModule>> SimtModule::parse(const std::string& text) {
-  llvm::LLVMContext context;
+namespace {
+
+Result<std::unique_ptr<llvm::Module>> read_module(const std::string& text, llvm::LLVMContext& context) {
   llvm::SMDiagnostic error;
-  const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, error, context);
+  std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, error, context);
   if (module == nullptr)
     return Fallback{FallbackReason::CodegenFailed, "reading a kernel's LLVM text: " + error.getMessage().str(), ""};
+  return module;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SimtModule>> SimtModule::parse(const std::string& text) {
+  llvm::LLVMContext context;
+  CRESSET_TRY(const std::unique_ptr<llvm::Module> module, read_module(text, context));
   return std::make_unique<SimtModule>(*module);
+}
+
+Result<std::string> ptx_of(const std::string& text, int chip) {
+  static std::mutex mutex;
+  static codegen::nvptx::PtxCompiler compiler(chip);
+  llvm::LLVMContext context;
+  CRESSET_TRY(const std::unique_ptr<llvm::Module> module, read_module(text, context));
+  const std::lock_guard lock(mutex);
+  return compiler.compile(*module);
 }
 
 const SimtFunction* SimtModule::function(const std::string& name) const {

@@ -29,4 +29,7 @@ class SimtModule {
   std::unordered_map<std::string, SimtFunction> functions_;
 };
 
+// PTX of LLVM's text, for the chip (90: sm_90).
+Result<std::string> ptx_of(const std::string& text, int chip);
+
 }  // namespace cresset::gpu_simulator

@@ -8,6 +8,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "bridge/decompositions/optional_tensor.h"
@@ -195,6 +196,23 @@ Optional aligned_mask(const Attention& a) {
       .expand_symint({a.query.sym_size(0), a.query.sym_size(1), a.query.sym_size(2), length});
 }
 
+// Fused kernels of 16-bit dtypes take features in multiples of 8. Zeros beside the features change no score, and add
+// results that are dropped: kernels write them with the operands, where ATen would copy each operand.
+std::optional<Attention> with_padded_features(const Attention& a) {
+  constexpr int64_t kMultiple = 8, kMostFeatures = 256;
+  const at::ScalarType dtype = a.query.scalar_type();
+  if ((dtype != at::kHalf && dtype != at::kBFloat16) || a.dropout != 0 || !are_alike(a)) return std::nullopt;
+  const c10::SymInt features = a.query.sym_size(3);
+  if (divides(kMultiple, features) || !same_size(features, a.value.sym_size(3)) ||
+      !holds(features.sym_le(kMostFeatures)))
+    return std::nullopt;
+  const std::vector<c10::SymInt> padding{0, kMultiple - features % kMultiple};
+  Attention out = a;
+  for (at::Tensor* t : {&out.query, &out.key, &out.value}) *t = at::constant_pad_nd_symint(*t, padding);
+  if (!out.scale) out.scale = 1 / std::sqrt(static_cast<double>(features.guard_int(__FILE__, __LINE__)));
+  return out;
+}
+
 at::Tensor dense_rows(const at::Tensor& t) { return same_size(t.sym_stride(-1), 1) ? t : t.contiguous(); }
 
 bool wants_gradient(const Attention& a) {
@@ -217,6 +235,10 @@ std::optional<at::Tensor> gpu_attention(const Attention& a) {
   if (contradictory || a.query.dim() < 2 || a.key.dim() < 2 || a.value.dim() < 2 ||
       a.query.scalar_type() != a.key.scalar_type() || a.query.scalar_type() != a.value.scalar_type())
     return std::nullopt;
+  if (const std::optional<Attention> wide = with_padded_features(a)) {
+    const std::optional<at::Tensor> out = gpu_attention(*wide);
+    return out ? std::optional(out->narrow_symint(-1, 0, a.value.sym_size(3))) : std::nullopt;
+  }
   if (!wants_gradient(a) && a.dropout == 0 && are_alike(a)) {
     static const auto op = operator_named<decltype(fused_attention)>("cresset::attention");
     const bool fits = is_given(a.mask) && a.mask->dim() >= 1 && a.mask->dim() <= 4 &&

@@ -91,15 +91,23 @@ class ChannelsLast {
     conversions_.push_back({id, input, converted, changed_.at(converted)});
   }
 
-  // A copy of an image in row-major format, inside of the graph, would take the image out of the format that the next
-  // convolution reads: it keeps the format.
+  // An operator that is told a format or strides, inside of the graph, would take the image out of the format that the
+  // next convolution reads: a copy in row-major format keeps the image's format, a reshape with strides takes the
+  // strides of the changed image.
   void keep_format(NodeId id) {
-    static const graph::OpId clone = graph::op_id("aten::clone");
+    static const graph::OpId clone = graph::op_id("aten::clone"), reshape = graph::op_id("aten::_reshape_alias"),
+                             view = graph::op_id("aten::view");
     graph::Node& node = graph_.node(id);
-    if (node.op != clone || !is_channels_last(std::get<ValueId>(node.args[0]))) return;
+    if (node.op != clone && node.op != reshape) return;
+    if (pinned_.count(memory_of(graph_, node.results[0])) != 0) return;
+    if (node.op == reshape) {
+      node.op = view;
+      node.args.resize(2);  // the sizes stay, the strides go
+      return;
+    }
     const auto* format = std::get_if<MemoryFormat>(&node.args[1]);
-    if (format == nullptr || *format != MemoryFormat::Contiguous) return;
-    if (pinned_.count(memory_of(graph_, node.results[0])) == 0) node.args[1] = MemoryFormat::Preserve;
+    const bool in_rows = format != nullptr && *format == MemoryFormat::Contiguous;
+    if (in_rows && is_channels_last(std::get<ValueId>(node.args[0]))) node.args[1] = MemoryFormat::Preserve;
   }
 
   // Libraries which read filters in the format of the image would copy them inside of each call.

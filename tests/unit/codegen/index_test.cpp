@@ -244,6 +244,20 @@ TEST(CodegenIndex, InPlace) {
   expect_same(k);
 }
 
+// What a row writes in place is read by all of its blocks.
+TEST(CodegenIndex, InPlaceOfRows) {
+  KernelBuilder k;
+  const ExprId rows = k.size(4), cols = k.size(67), i = k.outer(rows), j = k.inner(cols);
+  const auto x = k.output(DType::F32, 4);
+  k.kernel.buffers[x.index].read = true;
+  const ScalarId old = k.load(x, i);
+  const ScalarId v = k.load(k.input(DType::F32, 4 * 67), k.pool.add(k.pool.mul(i, cols), j));
+  const ScalarId sum = k.b.reduce(loop::Combine::Sum, k.b.binary(Op::Mul, v, old));
+  k.store(x, i, sum);
+  k.store(k.output(DType::F32, 4 * 67), k.pool.add(k.pool.mul(i, cols), j), k.b.binary(Op::Sub, v, sum));
+  expect_same(k, {.ulps = 16});
+}
+
 TEST(CodegenIndex, FiveDimensionsPermuted) {
   KernelBuilder k;
   const int64_t e[5] = {2, 3, 4, 5, 6};

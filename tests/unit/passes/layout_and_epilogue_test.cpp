@@ -47,6 +47,26 @@ TEST(ChannelsLastPass, WhatLeavesKeepsEagersStrides) {
   EXPECT_THAT(after(kTwoConvolutions, channels_last), HasSubstr("[8192, 1024, 32, 1] = aten::relu("));
 }
 
+// reshape() of an image in rows to tokens gives strides, which the converted image does not have.
+TEST(ChannelsLastPass, AReshapeWithStridesTakesThoseOfTheImage) {
+  const std::string text = after(R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
+%0: f32[s0, 3, 32, 32][3072, 1024, 32, 1] = input "x"
+%1: f32[8, 3, 3, 3][27, 9, 3, 1] = constant "w1"
+%2: f32[8, 8, 3, 3][72, 9, 3, 1] = constant "w2"
+%3: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::convolution(%0, %1, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%4: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::convolution(%3, %2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%5: f32[s0, 32, 32, 8][8192, 32, 1, 1024] = aten::permute(%4, [0, 2, 3, 1])
+%6: f32[s0, 1024, 8][8192, 1, 1024] = aten::_reshape_alias(%5, [s0, 1024, 8], [8192, 1, 1024])
+%7: f32[s0, 1024, 8][8192, 1, 1024] = aten::relu(%6)
+%8: f32[s0, 1024, 8][8192, 1, 1024] = aten::add.Tensor(%7, %6, 1)
+return %8
+)crs",
+                                 channels_last);
+  EXPECT_THAT(text, HasSubstr("f32[s0, 1024, 8][8192, 8, 1] = aten::view("));
+  EXPECT_THAT(text, HasSubstr("f32[s0, 1024, 8][8192, 8, 1] = aten::relu("));
+  EXPECT_THAT(text, HasSubstr("f32[s0, 1024, 8][8192, 1, 1024] = aten::add.Tensor("));  // leaves
+}
+
 // Between values that keep their strides: which order is faster is for the race of its call to say.
 TEST(ChannelsLastPass, AConvolutionAloneIsLeftAsItIs) {
   constexpr std::string_view kOne = R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"

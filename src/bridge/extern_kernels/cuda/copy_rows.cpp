@@ -1,5 +1,7 @@
 #include "bridge/extern_kernels/cuda/copy_rows.h"
 
+#include <compare>
+
 #include "bridge/aten/dtypes.h"
 #include "bridge/extern_kernels/cuda/written_kernel.h"
 
@@ -18,9 +20,27 @@ WrittenKernel copy_kernel(DType dtype) {
   return kernel;
 }
 
-const WrittenKernels<DType>::Compiled& compiled_copy(DType dtype) {
-  static auto& all = *new WrittenKernels<DType>;
-  return all.get(dtype, [&] { return copy_kernel(dtype); });
+// Rows that follow each other in `to` are written as a single row, in whole vectors where the length of a row is odd.
+WrittenKernel gather_kernel(DType dtype) {
+  using loop::ExprId;
+  WrittenKernel kernel;
+  sym::ExprPool& pool = kernel.pool();
+  const ExprId elements = kernel.size("elements"), columns = kernel.size("columns"), gap = kernel.size("gap");
+  const ExprId n = kernel.loop(elements, loop::Dim::Kind::Outer);
+  const ExprId skipped = pool.mul(pool.floor_div(n, columns), gap);
+  kernel.store(dtype, n, kernel.load(dtype, pool.add(n, skipped)));
+  return kernel;
+}
+
+struct CopyKind {
+  DType dtype;
+  bool gathers;
+  auto operator<=>(const CopyKind&) const = default;
+};
+
+const WrittenKernels<CopyKind>::Compiled& compiled_copy(CopyKind kind) {
+  static auto& all = *new WrittenKernels<CopyKind>;
+  return all.get(kind, [&] { return kind.gathers ? gather_kernel(kind.dtype) : copy_kernel(kind.dtype); });
 }
 
 bool has_rows(const at::Tensor& t) { return t.dim() == 2 && (t.stride(1) == 1 || t.size(1) == 1); }
@@ -34,10 +54,12 @@ RowCopies::Bound& RowCopies::bound(const at::Tensor& from, const at::Tensor& to)
   if (!is_new) return out;
   const std::optional<DType> dtype = from_torch(to.scalar_type());
   if (!dtype || !has_rows(from) || !has_rows(to)) return out;
-  const auto& found = compiled_copy(*dtype);
+  const std::map<std::string, int64_t> numbers{{"rows", sizes[0]},       {"columns", sizes[1]},
+                                               {"from", sizes[2]},       {"to", sizes[3]},
+                                               {"elements", to.numel()}, {"gap", sizes[2] - sizes[1]}};
+  const auto& found = compiled_copy({*dtype, to.is_contiguous() && sizes[2] >= sizes[1]});
   if (found.kernel == nullptr) return out;
-  const std::vector<int64_t> symbols =
-      found.source->in_order({{"rows", sizes[0]}, {"columns", sizes[1]}, {"from", sizes[2]}, {"to", sizes[3]}});
+  const std::vector<int64_t> symbols = found.source->in_order(numbers);
   constexpr size_t kBuffers = 2;
   out.block.resize(runtime::ParamBlock::size(kBuffers, symbols.size()));
   out.params = {out.block.data(), kBuffers, static_cast<uint32_t>(symbols.size())};

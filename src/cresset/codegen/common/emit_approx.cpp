@@ -127,12 +127,16 @@ Value* ApproxEmitter::expm1(Value* x) {
 
 // Small |x|: |x| + |x|^3 P(x^2). Otherwise 1 - 2 / (exp(2|x|) + 1). The sign of x is copied last, for zeros too.
 Value* ApproxEmitter::tanh(Value* x) {
+  return tanh(x, [&](Value* v) { return exp_bounded(v); }, [&](Value* a, Value* b) { return s_.ir.CreateFDiv(a, b); });
+}
+
+Value* ApproxEmitter::tanh(Value* x, const Unary& exp, const Binary& divide) {
   Value* magnitude = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, x);
   Value* square = s_.ir.CreateFMul(x, x);
   Value* small = fma(s_.ir.CreateFMul(horner(square, kTanh), square), magnitude, magnitude);
   Value* bounded = at_most(magnitude, kTanhFlat);
-  Value* grown = s_.ir.CreateFAdd(exp_bounded(s_.ir.CreateFAdd(bounded, bounded)), number(x, 1));
-  Value* large = s_.ir.CreateFSub(number(x, 1), s_.ir.CreateFDiv(number(x, 2), grown));
+  Value* grown = s_.ir.CreateFAdd(exp(s_.ir.CreateFAdd(bounded, bounded)), number(x, 1));
+  Value* large = s_.ir.CreateFSub(number(x, 1), divide(number(x, 2), grown));
   Value* out = s_.ir.CreateSelect(s_.ir.CreateFCmpOLT(magnitude, number(x, kTanhSmall)), small, large);
   return s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, out, x);
 }
@@ -142,7 +146,7 @@ Value* ApproxEmitter::erf(Value* x) {
   return erf(x, [&](Value* v) { return exp_bounded(v); });
 }
 
-Value* ApproxEmitter::erf(Value* x, const std::function<Value*(Value*)>& exp_of_negative) {
+Value* ApproxEmitter::erf(Value* x, const Unary& exp_of_negative) {
   Value* magnitude = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, x);
   Value* small = fma(horner(s_.ir.CreateFMul(x, x), kErf), magnitude, magnitude);
   Value* decay = exp_of_negative(s_.ir.CreateFNeg(horner(at_most(magnitude, kErfFlat), kLogErfc)));

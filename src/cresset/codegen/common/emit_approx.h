@@ -14,10 +14,15 @@ class ApproxEmitter {
   explicit ApproxEmitter(EmitState& state) : s_(state) {}
   llvm::Value* exp(llvm::Value* x);
   llvm::Value* expm1(llvm::Value* x);
+  using Unary = std::function<llvm::Value*(llvm::Value*)>;
+  using Binary = std::function<llvm::Value*(llvm::Value*, llvm::Value*)>;
   llvm::Value* tanh(llvm::Value* x);
+  // The same with another exponential function, of arguments from 0 to 20, and another division. The result has half of
+  // their relative errors.
+  llvm::Value* tanh(llvm::Value* x, const Unary& exp, const Binary& divide);
   llvm::Value* erf(llvm::Value* x);
   // The same with another exponential function, of arguments from -18 to 0. Its absolute error must be below 2^-25.
-  llvm::Value* erf(llvm::Value* x, const std::function<llvm::Value*(llvm::Value*)>& exp_of_negative);
+  llvm::Value* erf(llvm::Value* x, const Unary& exp_of_negative);
   // Valid where no lane is beyond_wave(). Larger arguments, infinity and NaN need the library.
   llvm::Value* sin(llvm::Value* x);
   llvm::Value* cos(llvm::Value* x);

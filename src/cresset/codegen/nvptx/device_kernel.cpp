@@ -1,12 +1,25 @@
 #include "codegen/nvptx/device_kernel.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 
 namespace cresset::codegen::nvptx {
 namespace {
 
 constexpr int64_t kStaticSharedBytes = 4096;  // that reductions of a block take at most
+
+// Whether the image names the function. A driver that is asked for a function which an image lacks reports an error.
+bool names(const runtime::KernelImage& image, const std::string& function) {
+  const auto continues = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
+  };
+  for (size_t at = image.bytes.find(function); at != std::string::npos; at = image.bytes.find(function, at + 1)) {
+    const size_t end = at + function.size();
+    if (end == image.bytes.size() || !continues(image.bytes[end])) return true;
+  }
+  return false;
+}
 
 // Sizes are known; addresses come with each launch, and with them the variant.
 class BoundDeviceKernel final : public runtime::BoundKernel {
@@ -69,6 +82,7 @@ Result<std::shared_ptr<const DeviceKernel>> DeviceKernel::load(std::shared_ptr<r
   bool any = false;
   for (int v = 0; v < kVariants; ++v) {
     const std::string name = image.entry + std::string(suffix(static_cast<Variant>(v)));
+    if (!names(image, name)) continue;
     out->functions_[static_cast<size_t>(v)] = out->device_->function(loaded, name);
     any |= out->functions_[static_cast<size_t>(v)].handle != nullptr;
   }

@@ -590,6 +590,7 @@ Value* KernelEmitter::compute(ScalarId id) {
   const loop::Scalar& scalar = kernel_[id];
   const bool coarse = schedule_.coarse[id.index] && scalar.dtype == DType::F32;
   if (coarse && scalar.op == Op::Exp) return machine_.coarse_exp(s_.value(scalar.a));
+  if (coarse && scalar.op == Op::Tanh) return machine_.coarse_tanh(s_.value(scalar.a));
   if (!coarse || scalar.op != Op::Div) return scalars_.emit(id);
   Value *a = s_.value(scalar.a), *b = s_.value(scalar.b);
   const bool vector = EmitState::is_vector(a) || EmitState::is_vector(b);

@@ -64,7 +64,7 @@ class KernelEmitter {
   void start_group();
   void start_splits(llvm::Value* chunks);
   bool keeps() const { return variant_ == Variant::Kept || variant_ == Variant::Shared; }
-  bool may_split() const { return !schedule_.in_place && !keeps() && schedule_.scans.empty(); }
+  bool may_split() const { return schedule_.may_split && !keeps(); }
   void reduction_pass(uint16_t pass);
   void store_pass();
   void row_stores();

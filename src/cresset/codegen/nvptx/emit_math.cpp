@@ -65,6 +65,11 @@ Value* GpuOps::coarse_divide(Value* a, Value* b) {
   return by_lane({a, b}, [&](const std::vector<Value*>& one) -> Value* { return s_.ir.CreateCall(type, full, one); });
 }
 
+Value* GpuOps::coarse_tanh(Value* x) {
+  return ApproxEmitter(s_).tanh(
+      x, [&](Value* v) { return coarse_exp(v); }, [&](Value* a, Value* b) { return coarse_divide(a, b); });
+}
+
 Value* GpuOps::by_doubles(Op op, const std::vector<Value*>& operands) {
   // Polynomials in doubles for several lanes at once do not fit into the registers.
   if (EmitState::is_vector(operands[0]))

@@ -21,6 +21,7 @@ class GpuOps final : public MachineOps {
   // With errors of at most 2 units in the last place, on f32.
   llvm::Value* coarse_exp(llvm::Value* x);
   llvm::Value* coarse_divide(llvm::Value* a, llvm::Value* b);
+  llvm::Value* coarse_tanh(llvm::Value* x);
 
   // Whether math() knows the operator on this dtype.
   static bool knows(loop::Op op, DType dtype);

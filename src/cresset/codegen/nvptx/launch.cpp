@@ -190,8 +190,9 @@ Launch launch_of(const Numbers& numbers, Variant variant, const Machine& machine
 }
 
 Launch choose_launch(const Numbers& numbers, std::span<const uint64_t> addresses, const Machine& machine) {
-  // A few long rows are split rather than kept.
-  const bool few_rows = numbers[kMaySplit] != 0 && numbers[kOuterPoints] * 4 < machine.multiprocessors;
+  // A few long rows are split rather than kept: a block a row leaves most of the machine idle.
+  const bool few_rows =
+      numbers[kMaySplit] != 0 && numbers[kOuterPoints] * kThreads * 4 < machine.multiprocessors * machine.most_threads;
   const bool long_rows = numbers.inner_chunks(Variant::Wide) > 2 * kThreads * kKeptChunks;
   const bool reads_once = numbers[kPasses] < 2;
   const Variant order[] = {Variant::Tiled, Variant::Kept,     Variant::Shared,

@@ -282,8 +282,8 @@ class Scheduler : Planner {
     for (size_t i = 0; i < kernel_.stores.size(); ++i)
       out_.whole_store[i] = whole(out_.store_index[i], kernel_.stores[i].buffer);
     if (widest == 0) return;
-    out_.lanes = static_cast<int>(std::min<int64_t>(kVectorBytes / widest, kMostLanes));
     if (!out_.has_tail()) strides.push_back(out_.loops[out_.vector].extent);
+    out_.lanes = lanes_for(strides, static_cast<int>(std::min<int64_t>(kVectorBytes / widest, kMostLanes)));
     const ExprId lanes = pool_.constant(out_.lanes);
     for (const ExprId stride : strides) {
       const ExprId rest = env_.simplify(pool_.mod(stride, lanes));
@@ -293,6 +293,14 @@ class Scheduler : Planner {
           only_kernel_sizes(rest))
         out_.conditions.push_back(rest);
     }
+  }
+
+  // As many lanes as usual strides are multiples of: groups of 20 channels take 4. Odd strides take narrow variants.
+  int lanes_for(const std::vector<ExprId>& strides, int most) {
+    for (int lanes = most; lanes > 1; lanes /= 2)
+      if (std::all_of(strides.begin(), strides.end(), [&](ExprId s) { return env_.typical_or(s, 0) % lanes == 0; }))
+        return lanes;
+    return most;
   }
 
   // env_.simplify may name an equal symbol that the kernel does not have.
@@ -422,6 +430,19 @@ class Scheduler : Planner {
 
   void find_in_place() {
     for (const loop::Buffer& b : kernel_.buffers) out_.in_place |= b.read && b.written;
+    out_.may_split = out_.analysis.stages > 0 && out_.scans.empty() && writes_points_in_place();
+  }
+
+  // Whether each buffer that is read and written is so at points of rows: a block which shares a row then reads nothing
+  // that another block of the last launch writes.
+  bool writes_points_in_place() const {
+    const auto in_place = [&](loop::BufferId id) { return buffer(id).read && buffer(id).written; };
+    for (size_t i = 0; i < count(); ++i)
+      if (out_.live[i] && scalar(i).op == Op::Load && in_place(scalar(i).buffer) && !out_.analysis.is_point[i])
+        return false;
+    for (size_t i = 0; i < kernel_.stores.size(); ++i)
+      if (in_place(kernel_.stores[i].buffer) && out_.store_in_row[i]) return false;
+    return true;
   }
 
   ExprId greatest() {
@@ -485,7 +506,7 @@ class Scheduler : Planner {
     set(kVariantSet, variants);
     set(kReductions, reductions);
     set(kStages, out_.analysis.stages - std::count(out_.skipped.begin(), out_.skipped.end(), 1));
-    set(kMaySplit, out_.analysis.stages > 0 && !out_.in_place && out_.scans.empty());
+    set(kMaySplit, out_.may_split);
     set(kInOrder, !out_.scans.empty());
     set(kPasses, passes());
     set(kRowBytes, row_bytes());

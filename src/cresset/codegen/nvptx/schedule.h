@@ -60,6 +60,7 @@ struct Schedule : KernelPlan {
   std::vector<ExprId> conditions;  // all multiples of `lanes` where the wide variants hold
   bool big = false;                // functions of doubles: many registers
   bool in_place = false;           // a buffer is read and written
+  bool may_split = false;          // blocks may share the inner points of an outer point
 
   KeptRow kept;    // in registers: loads and heavy functions
   KeptRow shared;  // in shared memory: loads
