@@ -228,12 +228,17 @@ void Facts::replace_var(VarId var, ExprId by) {
 }
 
 // sum == value becomes a rewrite rule for its largest monomial when all other monomials are smaller. This order makes
-// rewriting terminate.
+// rewriting terminate. Of quotients, those by less are larger: 2 * ((h + 7)//8) == (h + 3)//4 replaces (h + 3)//4.
 bool Facts::replace_monomial(ExprId sum, int64_t value) {
   TermList terms;
   pool_.terms(sum, terms);
-  const auto smaller = [this](ExprId a, ExprId b) {
-    return pool_[a].weight != pool_[b].weight ? pool_[a].weight < pool_[b].weight : a < b;
+  const auto divisor = [this](ExprId e) {
+    const bool by_constant = pool_[e].kind == Kind::FloorDiv && pool_.is_const(pool_.operands(e)[1]);
+    return by_constant ? pool_.const_value(pool_.operands(e)[1]) : 1;
+  };
+  const auto smaller = [&](ExprId a, ExprId b) {
+    if (pool_[a].weight != pool_[b].weight) return pool_[a].weight < pool_[b].weight;
+    return divisor(a) != divisor(b) ? divisor(a) > divisor(b) : a < b;
   };
   const Term* largest = &terms[0];
   for (const Term& term : terms) {

@@ -45,6 +45,16 @@ TEST_F(PatchesTest, AnEquationOfAQuotientTellsMultiples) {
   EXPECT_EQ(simple("(2*((h + 1)//2)*k + 2*d + (b//2) % 2) % h"), "2*d + (b//2) % 2");
 }
 
+// The height of an image after steps of stride 2: patches of it are counted by a greater divisor.
+TEST_F(PatchesTest, AnEquationOfTwoQuotientsReplacesTheFiner) {
+  size("t", 64);
+  env_.evaluate((*this)("2*((t + 7)//8) == (t + 3)//4"), [] { return Reason{}; });
+  EXPECT_EQ(simple("(t + 3)//4"), simple("2*((t + 7)//8)"));
+  index("d", "(t + 7)//8"), index("k", "c"), index("b", "4*n");
+  EXPECT_EQ(simple("(2*((t + 7)//8)*k + 2*d + (b//2) % 2)//((t + 3)//4)"), "k");
+  EXPECT_EQ(simple("(2*((t + 7)//8)*k + 2*d + (b//2) % 2) % ((t + 3)//4)"), "2*d + (b//2) % 2");
+}
+
 TEST_F(PatchesTest, ProductsOfPatchesAreMultiples) {
   index("b", "4*n"), index("p", "((h + 1)//2)*((w + 1)//2)"), index("k", "c");
   const std::string sum = "(((h + 1)//2)*((w + 1)//2)*k + p + c*((h + 1)//2)*((w + 1)//2)*(b//4))";
