@@ -8,8 +8,11 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <mutex>
+#include <set>
 
 #include "bridge/decompositions/optional_tensor.h"
 #include "ops/attention.h"
@@ -25,9 +28,65 @@ using ops::AttentionKernel;
 
 // ---- operators
 
+bool has_kernel(const char* name) {
+  const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+  return op && op->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+}
+bool has_flash() {
+  static const bool has = has_kernel("aten::_scaled_dot_product_flash_attention");
+  return has && at::globalContext().userEnabledFlashSDP();
+}
+bool has_efficient() {
+  static const bool has = has_kernel("aten::_scaled_dot_product_efficient_attention");
+  return has && at::globalContext().userEnabledMemEfficientSDP();
+}
+
+// cuDNN plans its kernel anew for each vector of sizes, which takes 80 ms (H200, cuDNN 9). The first sizes of a process
+// are worth a plan; a cache that grows with each call is not.
+class PlannedSizes {
+ public:
+  bool admit(const at::Tensor& query, const at::Tensor& key, bool causal) {
+    constexpr size_t kMostPlans = 32;
+    const std::array<int64_t, 7> sizes{query.size(0), query.size(1), query.size(2), query.size(3),
+                                       key.size(1),   key.size(2),   causal};
+    const std::lock_guard lock(mutex_);
+    if (known_.contains(sizes)) return true;
+    return known_.size() < kMostPlans && known_.insert(sizes).second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::array<int64_t, 7>> known_;
+};
+
+// nullopt: torch chooses. A single query without a mask reads each key once, for which flash attention splits the keys.
+std::optional<AttentionKernel> kernel_without_plan(const at::Tensor& query, const at::Tensor& key,
+                                                   const at::Tensor& value, const Optional& mask, bool causal,
+                                                   bool grouped) {
+  constexpr int64_t kMultiple = 8, kMostFeatures = 256;
+  static auto& planned = *new PlannedSizes;
+  const at::ScalarType dtype = query.scalar_type();
+  const int64_t features = query.size(3);
+  const bool narrow = dtype == at::kHalf || dtype == at::kBFloat16;
+  if (!narrow || features != value.size(3) || features % kMultiple != 0 || features > kMostFeatures ||
+      query.numel() == 0 || key.numel() == 0)
+    return std::nullopt;
+  if (!is_given(mask)) {
+    const bool flash = has_flash() && (query.size(2) == 1 || !planned.admit(query, key, causal));
+    return flash ? std::optional(AttentionKernel::Flash) : std::nullopt;
+  }
+  const bool fits = has_efficient() && !grouped && mask->dim() == 4 && mask->scalar_type() == dtype;
+  return fits && !planned.admit(query, key, causal) ? std::optional(AttentionKernel::Efficient) : std::nullopt;
+}
+
 at::Tensor fused_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            const Optional& mask, bool causal, Scale scale, bool grouped) {
   const at::NoGradGuard plain;
+  const std::optional<AttentionKernel> kernel = kernel_without_plan(query, key, value, mask, causal, grouped);
+  if (kernel == AttentionKernel::Flash)
+    return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, 0.0, causal, false, scale));
+  if (kernel == AttentionKernel::Efficient)
+    return std::get<0>(at::_scaled_dot_product_efficient_attention(query, key, value, mask, false, 0.0, causal, scale));
   return at::scaled_dot_product_attention(query, key, value, mask, 0.0, causal, scale, grouped);
 }
 
@@ -142,11 +201,6 @@ bool same_size(const c10::SymInt& a, const c10::SymInt& b) { return a.sym_eq(b).
 bool divides(int64_t divisor, const c10::SymInt& size) { return same_size(size % divisor, 0); }
 bool holds(const c10::SymBool& condition) { return condition.guard_bool(__FILE__, __LINE__); }
 
-bool has_kernel(const char* name) {
-  const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
-  return op && op->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
-}
-
 bool are_alike(const Attention& a) {  // four dimensions, one batch, one number of heads
   for (const at::Tensor* t : {&a.query, &a.key, &a.value})
     if (t->dim() != 4 || t->scalar_type() != a.query.scalar_type()) return false;
@@ -157,21 +211,19 @@ bool are_alike(const Attention& a) {  // four dimensions, one batch, one number 
 }
 
 std::optional<AttentionKernel> kernel_for(const Attention& a) {
-  static const bool flash = has_kernel("aten::_scaled_dot_product_flash_attention"),
-                    efficient = has_kernel("aten::_scaled_dot_product_efficient_attention");
-  const at::Context& context = at::globalContext();
-  if (a.dropout != 0 || a.grouped || context.deterministicAlgorithms() || !are_alike(a)) return std::nullopt;
+  const bool deterministic = at::globalContext().deterministicAlgorithms();
+  if (a.dropout != 0 || a.grouped || deterministic || !are_alike(a)) return std::nullopt;
   const at::ScalarType dtype = a.query.scalar_type();
   const bool narrow = dtype == at::kHalf || dtype == at::kBFloat16;
   const c10::SymInt features = a.query.sym_size(3), of_values = a.value.sym_size(3);
   if ((!narrow && dtype != at::kFloat) || !divides(narrow ? 8 : 4, features) || !divides(narrow ? 8 : 4, of_values))
     return std::nullopt;
   constexpr int64_t kMostFeatures = 256;
-  if (flash && context.userEnabledFlashSDP() && narrow && !is_given(a.mask) && same_size(features, of_values) &&
+  if (has_flash() && narrow && !is_given(a.mask) && same_size(features, of_values) &&
       holds(features.sym_le(kMostFeatures)))
     return AttentionKernel::Flash;
   const bool mask_is_plain = !is_given(a.mask) || (!a.mask->requires_grad() && a.mask->dim() <= 4);
-  if (efficient && context.userEnabledMemEfficientSDP() && mask_is_plain) return AttentionKernel::Efficient;
+  if (has_efficient() && mask_is_plain) return AttentionKernel::Efficient;
   return std::nullopt;
 }
 
