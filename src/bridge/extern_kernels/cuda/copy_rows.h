@@ -1,5 +1,5 @@
-// Copies between matrices whose rows lie at other distances, by a generated kernel: ATen's copy works out each
-// element's place by divisions.
+// Copies between matrices whose rows lie at other distances, by generated kernels: ATen's copy works out each element's
+// place by divisions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,16 +17,26 @@ class RowCopies {
   // Copies elements of `from` to `to`: GPU matrices of one dtype and size whose rows have stride 1. Other matrices are
   // copied by ATen.
   void copy(BoundContext& context, const at::Tensor& from, const at::Tensor& to);
+  // The same for a contiguous `to` with at least the columns of `from`; zeros fill the other columns.
+  void copy_padded(BoundContext& context, const at::Tensor& from, const at::Tensor& to);
 
  private:
+  // Rows: a thread an element of a row. Whole: `to` is written as a single row, in whole vectors where the length of a
+  // row is odd. Padded: whole, with zeros behind each row.
+  enum class Way : uint8_t { Rows, Whole, Padded };
+  friend struct CopyKernels;
+
   struct Bound {
     std::vector<std::byte> block;
     runtime::ParamBlock params;
     std::unique_ptr<runtime::BoundKernel> kernel;  // nullptr: left to ATen
   };
-  Bound& bound(const at::Tensor& from, const at::Tensor& to);
+  using Key = std::pair<Way, std::vector<int64_t>>;  // sizes and distances
+  Bound& bound(Way way, const at::Tensor& from, const at::Tensor& to);
+  // Whether a kernel copied.
+  bool launch(BoundContext& context, Way way, const at::Tensor& from, const at::Tensor& to);
 
-  std::map<std::vector<int64_t>, Bound> bound_;  // by sizes and distances
+  std::map<Key, Bound> bound_;
 };
 
 }  // namespace cresset::bridge

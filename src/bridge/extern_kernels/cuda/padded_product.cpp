@@ -76,7 +76,7 @@ class PaddedProduct final : public ExternKernel {
       case Odd::Inner:
         return pad_inner(context, bias, a, b, out);
       case Odd::Rows:
-        return pad_rows(bias, a, b, out);
+        return pad_rows(context, bias, a, b, out);
     }
   }
 
@@ -121,23 +121,20 @@ class PaddedProduct final : public ExternKernel {
     tall.narrow(0, inner, length - inner).zero_();
     at::Tensor buffer;
     in_parts(out.size(0), length * out.element_size(), 1, [&](int64_t begin, int64_t count, int64_t most) {
-      if (!buffer.defined()) {
-        buffer = at::empty({most, length}, a.options());
-        buffer.narrow(1, inner, length - inner).zero_();
-      }
-      copies_.copy(context, a.narrow(0, begin, count), buffer.narrow(0, 0, count).narrow(1, 0, inner));
+      if (!buffer.defined()) buffer = at::empty({most, length}, a.options());
+      copies_.copy_padded(context, a.narrow(0, begin, count), buffer.narrow(0, 0, count));
       product(bias, buffer.narrow(0, 0, count), tall, out.narrow(0, begin, count));
     });
   }
 
-  static void pad_rows(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b, const at::Tensor& out) {
+  void pad_rows(BoundContext& context, const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b,
+                const at::Tensor& out) {
     const int64_t multiple = kRowBytes / out.element_size();
     at::Tensor buffer;
     in_parts(out.size(0), a.size(1) * out.element_size(), multiple, [&](int64_t begin, int64_t count, int64_t most) {
       if (!buffer.defined()) buffer = at::empty({a.size(1), padded(most, out.element_size())}, a.options());
-      const at::Tensor part = buffer.narrow(1, 0, count).t();
-      part.copy_(a.narrow(0, begin, count));
-      product(bias, part, b, out.narrow(0, begin, count));
+      copies_.copy_padded(context, a.narrow(0, begin, count).t(), buffer);
+      product(bias, buffer.narrow(1, 0, count).t(), b, out.narrow(0, begin, count));
     });
   }
 
