@@ -105,7 +105,8 @@ class PaddedProduct final : public ExternKernel {
       wide_bias.narrow(0, 0, columns).copy_(bias);
     }
     at::Tensor buffer;
-    in_parts(out.size(0), length * out.element_size(), 1, [&](int64_t begin, int64_t count, int64_t most) {
+    const int64_t multiple = kRowBytes / out.element_size();  // rows of the result that end at such a multiple
+    in_parts(out.size(0), length * out.element_size(), multiple, [&](int64_t begin, int64_t count, int64_t most) {
       if (!buffer.defined()) buffer = at::empty({most, length}, out.options());
       const at::Tensor part = buffer.narrow(0, 0, count);
       product(wide_bias, a.narrow(0, begin, count), wide, part);

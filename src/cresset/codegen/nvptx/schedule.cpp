@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "codegen/nvptx/index_bounds.h"
 #include "codegen/nvptx/launch.h"
 #include "loop/canonical.h"
 
@@ -23,101 +24,6 @@ constexpr int kMostLanes = 8;                         // registers: a lane of by
 constexpr int64_t kMostTileBytes = 24 * 1024;         // of shared memory, so that a multiprocessor holds 8 blocks
 constexpr int kFewThreads = 256, kManyThreads = 512;  // of a block with a row in shared memory
 constexpr int kMostKeptRegisters = 96;                // of the values that a thread keeps for later passes
-
-// A bound of the absolute value of index expressions, over size symbols. Every step is cut off at kNoIndex32, so that
-// none leaves 64 bits.
-class Bounds {
- public:
-  Bounds(const Kernel& kernel, const KernelPlan& plan) : kernel_(kernel), env_(kernel.env()), pool_(env_.pool()) {
-    for (const Loop& loop : plan.loops) extent_[loop.var] = loop.extent;
-    for (const loop::Binding& b : kernel.bindings) bound_.push_back(b.var);
-  }
-
-  // Of e, or, where it mentions a scalar's value (64 bits are taken there), of its parts that do not.
-  ExprId of(ExprId e) {
-    if (!mentions_scalar(e)) return magnitude(e);
-    ExprId most = pool_.constant(0), together;
-    const bool product = pool_[e].kind == Kind::Mul;
-    for (const ExprId operand : operands(e)) {
-      const ExprId bound = of(operand);
-      most = pool_.max(most, bound);
-      if (mentions_scalar(operand)) continue;
-      if (together.valid()) together = cut(product ? pool_.mul(together, bound) : pool_.add(together, bound));
-      if (!together.valid()) together = bound;
-    }
-    return together.valid() ? pool_.max(most, together) : most;
-  }
-  ExprId cut(ExprId e) { return pool_.min(e, pool_.constant(kNoIndex32)); }
-  ExprId product(ExprId a, ExprId b) { return cut(pool_.mul(a, b)); }
-
- private:
-  std::vector<ExprId> operands(ExprId e) { return {pool_.operands(e).begin(), pool_.operands(e).end()}; }
-  bool mentions_scalar(ExprId e) {
-    return std::any_of(bound_.begin(), bound_.end(), [&](VarId var) { return pool_.uses_var(e, var); });
-  }
-
-  ExprId of_variable(ExprId e) {
-    const auto loop = extent_.find(pool_.var_of(e));
-    if (loop != extent_.end()) return magnitude(loop->second);
-    return cut(env_.range(e).lo >= 0 ? e : pool_.max(e, pool_.neg(e)));
-  }
-
-  ExprId magnitude(ExprId e) {
-    if (const auto known = known_.find(e); known != known_.end()) return known->second;
-    const ExprId out = compute(e);
-    known_.emplace(e, out);
-    return out;
-  }
-
-  ExprId compute(ExprId e) {
-    const std::vector<ExprId> parts = operands(e);
-    switch (pool_[e].kind) {
-      case Kind::Const: {
-        const int64_t value = pool_.const_value(e);
-        return pool_.constant(value == INT64_MIN ? kNoIndex32 : std::min(std::abs(value), kNoIndex32));
-      }
-      case Kind::Var:
-        return of_variable(e);
-      case Kind::Add: {
-        ExprId sum = magnitude(parts[0]);
-        for (size_t i = 1; i < parts.size(); ++i) sum = cut(pool_.add(sum, magnitude(parts[i])));
-        return sum;
-      }
-      case Kind::Mul: {
-        ExprId out = magnitude(parts[0]);
-        for (size_t i = 1; i < parts.size(); ++i) out = product(out, magnitude(parts[i]));
-        return out;
-      }
-      case Kind::FloorDiv:  // a quotient and what it is computed of
-      case Kind::Mod:
-      case Kind::Min:
-      case Kind::Max: {
-        ExprId out = pool_.constant(1);
-        for (const ExprId part : parts) out = pool_.max(out, magnitude(part));
-        return out;
-      }
-      case Kind::Eq:
-      case Kind::Ne:
-      case Kind::Lt:
-      case Kind::Le:
-      case Kind::And:
-      case Kind::Or:
-      case Kind::Not: {
-        ExprId out = pool_.constant(1);  // what is compared is computed too
-        for (const ExprId part : parts) out = pool_.max(out, magnitude(part));
-        return out;
-      }
-    }
-    CRESSET_CHECK(false, "unknown kind");
-  }
-
-  const Kernel& kernel_;
-  sym::ShapeEnv& env_;
-  sym::ExprPool& pool_;
-  std::unordered_map<VarId, ExprId> extent_;
-  std::vector<VarId> bound_;
-  std::unordered_map<ExprId, ExprId> known_;
-};
 
 class Scheduler : Planner {
  public:
@@ -446,7 +352,7 @@ class Scheduler : Planner {
   }
 
   ExprId greatest() {
-    Bounds bounds(kernel_, out_);
+    IndexBounds bounds(kernel_, out_);
     ExprId most = pool_.constant(1);
     auto with = [&](ExprId e) {
       if (e.valid()) most = pool_.max(most, bounds.of(e));
