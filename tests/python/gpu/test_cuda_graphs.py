@@ -64,6 +64,19 @@ def test_program(name):
         assert (graphs()["replays"] == 0) == (name in NO_GRAPHS), graphs()
 
 
+def test_memory_of_graphs_that_is_made_again():
+    """Pools of torch's allocator for 40 programs, one after another: its tables must tell them apart."""
+    block, x = Block().cuda().eval(), cuda(2, 4, 16)
+    for number in range(40):
+        cresset.reset()
+        compiled = compiled_always(lambda x, number=number: block(block(x)) * number)
+        with torch.no_grad():
+            for _ in range(CALLS):
+                got = compiled(x)
+            torch.testing.assert_close(got, block(block(x)) * number)
+        assert graphs()["replays"] > 0, graphs()
+
+
 class Deep(nn.Module):
     """Layers whose operators alternate between libraries and kernels."""
 

@@ -14,10 +14,12 @@ c10::cuda::CUDACachingAllocator::CUDAAllocator& allocator() {
   return *static_cast<c10::cuda::CUDACachingAllocator::CUDAAllocator*>(c10::GetAllocator(c10::kCUDA));
 }
 
+// torch's own pools have a zero in either place. Its tables of pools hash the first number alone, and grow without end
+// where several pools have the same one.
 c10::MempoolId_t new_pool_id() {
-  constexpr uint64_t kOurs = 0x63726573;  // torch's own pools have a zero in either place
+  constexpr uint64_t kOurs = uint64_t{0x63726573} << 32;
   static std::atomic<uint64_t> count = 0;
-  return {kOurs, ++count};
+  return {kOurs + ++count, 1};
 }
 
 // Newer versions of torch want to hear that a stream records.
