@@ -32,7 +32,7 @@ struct Speed {
   double aligned, by_4_bytes, by_2_bytes;
 };
 Speed speed_of(at::ScalarType dtype) { return dtype == at::kFloat ? Speed{3.6e14, 2.8, 2.8} : Speed{7e14, 2.9, 7.4}; }
-constexpr double kCopiedBytes = 1.8e12;
+constexpr double kCopiedBytes = 3.4e12;
 
 // The dimension whose length makes rows of an operand or of the result odd.
 enum class Odd : uint8_t {

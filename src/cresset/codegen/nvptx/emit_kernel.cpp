@@ -283,7 +283,25 @@ void KernelEmitter::start_splits(Value* chunks) {
   end_ = s_.ir.CreateBinaryIntrinsic(Intrinsic::umin, s_.ir.CreateAdd(start, share), chunks);
 }
 
+// In the last launch one block stores what belongs to a row. Where nothing else is stored, the others have nothing to
+// do.
+void KernelEmitter::leave_row_stores_to_one() {
+  const auto& in_row = schedule_.store_in_row;
+  if (!may_split() || std::find(in_row.begin(), in_row.end(), 0) != in_row.end()) return;
+  const auto joined = std::count(schedule_.skipped.begin(), schedule_.skipped.end(), 1);
+  const auto last = static_cast<uint32_t>(schedule_.analysis.stages - joined);
+  Value* split = s_.special(Intrinsic::nvvm_read_ptx_sreg_ctaid_y);
+  Value* idle =
+      s_.ir.CreateAnd(s_.ir.CreateICmpEQ(stage_, s_.ir.getInt32(last)), s_.ir.CreateICmpNE(split, s_.ir.getInt32(0)));
+  BasicBlock *leave = block("idle"), *go_on = block("works");
+  s_.ir.CreateCondBr(idle, leave, go_on);
+  s_.ir.SetInsertPoint(leave);
+  s_.ir.CreateRetVoid();
+  s_.ir.SetInsertPoint(go_on);
+}
+
 void KernelEmitter::rows() {
+  leave_row_stores_to_one();
   compute_level(0, 0);
   start_group();
   const VarId vector = schedule_.loops[schedule_.vector].var;

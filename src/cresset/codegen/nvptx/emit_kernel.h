@@ -61,6 +61,7 @@ class KernelEmitter {
   void tile_point(llvm::Value* at, llvm::Value* slot);
   llvm::Value* tile_slot(size_t scalar, llvm::Value* slot);
   void rows();
+  void leave_row_stores_to_one();
   void start_group();
   void start_splits(llvm::Value* chunks);
   bool keeps() const { return variant_ == Variant::Kept || variant_ == Variant::Shared; }

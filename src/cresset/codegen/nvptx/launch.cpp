@@ -15,7 +15,8 @@ constexpr int64_t kFewRowsGroup = 256;  // threads that share one of few rows, w
 constexpr int64_t kColumnsGroup = 8;    // threads along y of columns
 constexpr int64_t kSharedChunks = 8;    // of a thread, where the row lies in shared memory
 constexpr int64_t kMostSplits = 512;
-constexpr int64_t kLeastSplitRounds = 4;  // a block that shares a row goes round its chunks at least so many times
+// A block that shares a row, or columns, goes round its chunks at least so many times.
+constexpr int64_t kLeastRoundsOfRows = 4, kLeastRoundsOfColumns = 2;
 constexpr int64_t kMostGridX = 0x7fffffff;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -30,7 +31,8 @@ int64_t splits_for(const Numbers& n, Variant variant, const Machine& machine, in
   if (!n[kMaySplit]) return 1;
   const int64_t wanted = machine.multiprocessors * machine.resident_blocks(variant, threads);
   if (blocks * 2 > wanted) return 1;
-  const int64_t most = chunks / (group * kChunksInFlight * kLeastSplitRounds);
+  const int64_t rounds = n.shape() == Shape::Rows ? kLeastRoundsOfRows : kLeastRoundsOfColumns;
+  const int64_t most = chunks / (group * kChunksInFlight * rounds);
   return std::clamp<int64_t>(std::min(wanted / std::max<int64_t>(blocks, 1), most), 1, kMostSplits);
 }
 
