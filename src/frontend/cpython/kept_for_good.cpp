@@ -106,6 +106,9 @@ bool keeps_for_good(PyCodeObject* code, PyObject* name) {
   return std::any_of(names.begin(), names.end(), [&](const PyRef& kept) { return kept.get() == name; });
 }
 
-bool is_kept_in_class(PyObject* name) { return std::string_view(utf8(name)) == "__slotnames__"; }
+bool is_kept_in_class(PyObject* name) {
+  const std::string_view text = utf8(name);
+  return text == "__slotnames__" || text == "___needs_generation_tag_patch";
+}
 
 }  // namespace cresset::frontend

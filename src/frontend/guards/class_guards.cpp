@@ -62,6 +62,21 @@ PyRef interned(PyObject* name) {
   return PyRef::steal(name);
 }
 
+// Whether one function is the other, wrapped by torch.compile to number the modules that are made from then on: its
+// first use in a process does so to Module.__init__ and Module.__setstate__.
+bool numbers_modules(PyObject* wrapper, PyObject* function) {
+  if (wrapper == nullptr || function == nullptr || !PyFunction_Check(wrapper) || !PyFunction_Check(function))
+    return false;
+  const auto* outer = (PyFunctionObject*)wrapper;
+  PyObject* const module = PyDict_GetItemString(outer->func_globals, "__name__");
+  if (module == nullptr || std::string_view(utf8(module)) != "torch._dynamo.mutation_guard" ||
+      outer->func_closure == nullptr)
+    return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outer->func_closure); ++i)
+    if (PyCell_GET(PyTuple_GET_ITEM(outer->func_closure, i)) == function) return true;
+  return false;
+}
+
 PyFunctionObject* as_function(const PyRef& function) { return (PyFunctionObject*)function.get(); }
 
 }  // namespace
@@ -158,22 +173,40 @@ void ClassGuards::function(PyObject* function) {
                         PyRef::borrow(f->func_kwdefaults)});
 }
 
-void ClassGuards::abstract(PyTypeObject* type) {
-  for (const Abstract& guard : abstracts_)
-    if (guard.type.get() == (PyObject*)type) return;
+void ClassGuards::abstract(PyTypeObject* type, PyObject* asked, bool answer) {
   if (!token_) token_ = registration_token();
-  abstracts_.push_back({PyRef::borrow((PyObject*)type), registered_with((PyObject*)type)});
+  auto guard = std::find_if(abstracts_.begin(), abstracts_.end(),
+                            [&](const Abstract& known) { return known.type.get() == (PyObject*)type; });
+  if (guard == abstracts_.end())
+    guard = abstracts_.insert(guard, {PyRef::borrow((PyObject*)type), registered_with((PyObject*)type), {}});
+  const auto is_asked = [&](const auto& known) { return known.first.get() == asked; };
+  if (std::none_of(guard->answers.begin(), guard->answers.end(), is_asked))
+    guard->answers.emplace_back(PyRef::borrow(asked), answer);
+}
+
+bool ClassGuards::Abstract::answers_hold() const {
+  static PyObject* const ask = module_attribute("_abc", "_abc_subclasscheck");
+  return std::all_of(answers.begin(), answers.end(), [&](const auto& known) {
+    const PyRef now = PyRef::steal(PyObject_CallFunctionObjArgs(ask, type.get(), known.first.get(), nullptr));
+    if (!now) PyErr_Clear();
+    return now && (now.get() == Py_True) == known.second;
+  });
 }
 
 bool ClassGuards::abstracts_hold(std::string* why) {
   if (!token_) return true;
   PyRef now = registration_token();
   if (PyObject_RichCompareBool(now.get(), token_.get(), Py_EQ) == 1) return true;
-  for (const Abstract& guard : abstracts_) {
-    if (PyObject_RichCompareBool(registered_with(guard.type.get()).get(), guard.registered.get(), Py_EQ) == 1) continue;
+  for (Abstract& guard : abstracts_) {
+    PyRef registered = registered_with(guard.type.get());
+    if (PyObject_RichCompareBool(registered.get(), guard.registered.get(), Py_EQ) == 1) continue;
     PyErr_Clear();
-    if (why != nullptr) *why = std::string("a class was registered with ") + ((PyTypeObject*)guard.type.get())->tp_name;
-    return false;
+    if (!guard.answers_hold()) {
+      if (why != nullptr)
+        *why = std::string("a class was registered with ") + ((PyTypeObject*)guard.type.get())->tp_name;
+      return false;
+    }
+    guard.registered = std::move(registered);
   }
   token_ = std::move(now);
   return true;
@@ -200,6 +233,7 @@ bool ClassGuards::same(const Type& guard, const Namespace& then, std::string* wh
       if (other == nullptr) PyErr_Clear();
       if (other == value || !counts(guard, then, name)) continue;
       if (other != nullptr && same_constant(value, other)) continue;
+      if (numbers_modules(value, other) || numbers_modules(other, value)) continue;
       if (why != nullptr)
         *why = std::string("class ") + ((PyTypeObject*)guard.type.get())->tp_name + ": " + utf8(name) + " changed";
       return true;

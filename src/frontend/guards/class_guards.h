@@ -36,7 +36,10 @@ class ClassGuards {
     PyRef dict;
   };
   struct Abstract {
-    PyRef type, registered;
+    PyRef type;
+    PyRef registered;                             // with it and its derived classes
+    std::vector<std::pair<PyRef, bool>> answers;  // by class
+    bool answers_hold() const;
   };
   struct Function {
     PyRef function, code, defaults, keyword_defaults;
@@ -50,8 +53,8 @@ class ClassGuards {
   void instance(PyObject* object);
   // Guards the identity of the dictionary which holds the object's attributes.
   void dictionary(PyObject* object, PyObject* dict);
-  // Guards the registrations of this abstract class and of classes derived from it: no class is registered.
-  void abstract(PyTypeObject* type);
+  // Guards the answer of an abstract class to whether the class is one of its own. Registrations may change it.
+  void abstract(PyTypeObject* type, PyObject* asked, bool answer);
   // Guards the code and the defaults of the function.
   void function(PyObject* function);
 

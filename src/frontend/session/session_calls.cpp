@@ -47,6 +47,16 @@ static bool asks_one_question(PyObject* callable) {
   return is_among(builtins, callable);
 }
 
+// Also given a class, they make no instance of it.
+static bool makes_no_instances(PyObject* callable) {
+  static PyObject* const builtins[] = {
+      module_attribute("builtins", "super"),          module_attribute("builtins", "id"),
+      module_attribute("builtins", "callable"),       module_attribute("builtins", "str"),
+      module_attribute("builtins", "repr"),           module_attribute("builtins", "hash"),
+      module_attribute("_abc", "_abc_instancecheck"), module_attribute("_abc", "_abc_subclasscheck")};
+  return is_among(builtins, callable) || asks_one_question(callable);
+}
+
 // Builtins that move or count items without inspecting them.
 static bool looks_at_items_only(PyObject* callable) {
   if (PyType_Check(callable)) return callable != (PyObject*)&PyUnicode_Type && callable != (PyObject*)&PyBytes_Type;
@@ -220,7 +230,7 @@ void Session::note_classes(const CressetCall& call) {
   PyObject* const* const end = call.args + cresset_count_arguments(&call);
   PyObject* const* first = call.args;
   while (first != end && PyType_Check(*first) == 0) ++first;
-  if (first == end || asks_one_question(call.callable)) return;
+  if (first == end || makes_no_instances(call.callable)) return;
   for (; first != end; ++first) note(*first);
 }
 
@@ -559,11 +569,13 @@ void Session::after_call(CressetActivation* activation, const CressetCall& call,
   operation_.after_end(activation, call, result, exception);
 }
 
-static bool asks_abstract_class(const CressetCall& call) {
-  if (call.nargs == 0 || !PyType_Check(call.args[0])) return false;
+// The class that an abstract class is asked about; nullptr: another call.
+static PyObject* asked_of_abstract_class(const CressetCall& call) {
+  if (call.nargs != 2 || !PyType_Check(call.args[0])) return nullptr;
   static PyObject* const of_instance = module_attribute("_abc", "_abc_instancecheck");
   static PyObject* const of_class = module_attribute("_abc", "_abc_subclasscheck");
-  return call.callable == of_instance || call.callable == of_class;
+  if (call.callable == of_instance) return (PyObject*)Py_TYPE(call.args[1]);
+  return call.callable == of_class && PyType_Check(call.args[1]) ? call.args[1] : nullptr;
 }
 
 void Session::note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result) {
@@ -572,8 +584,8 @@ void Session::note_call(const CressetActivation& activation, const CressetCall& 
   const KnownCallRules rules{*this, nullptr, what, call, nullptr};
   const std::string_view name = what.name;
   operation_.change_tangent_levels(changes_level(name));
-  if (asks_abstract_class(call) && provenance_.existed(call.args[0]))
-    segment_.guards().classes().abstract((PyTypeObject*)call.args[0]);
+  if (PyObject* const asked = asked_of_abstract_class(call); asked != nullptr && provenance_.existed(call.args[0]))
+    segment_.guards().classes().abstract((PyTypeObject*)call.args[0], asked, result == Py_True);
   if (is_weakref(call.callable)) reads_.read_weakref(call.callable, result);
   if (addresses_.note_address(activation, call, result)) hooks_->tells_all = 1;
   if (what.self != nullptr && name == "__call__" && is_weakref(what.self)) reads_.read_weakref(what.self, result);

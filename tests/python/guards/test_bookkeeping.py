@@ -402,3 +402,32 @@ def test_a_class_that_changes_is_a_guard():
     assert torch.equal(f(x), x * 3)
     Scaled.__call__ = lambda self, x: x - 1
     assert torch.equal(f(x), x - 1)
+
+
+MIXED = """
+import torch, cresset
+
+class Layers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers[:2]:  # a list that is made in the call
+            x = layer(x)
+        return x * len(str(type(self)))
+
+model, x = Layers(), torch.randn(2, 4)
+compiled = cresset.compile(model)
+compiled(x)
+torch.compile(model, backend="eager")(x)
+for _ in range(2):
+    torch.testing.assert_close(compiled(x), model(x))
+assert cresset.stats()["graphs"] == 1, cresset.stats()
+"""
+
+
+def test_torch_compile_wraps_the_making_of_modules():
+    """In a process of its own: torch.compile does so once."""
+    done = subprocess.run([sys.executable, "-c", MIXED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
