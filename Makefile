@@ -34,7 +34,8 @@ test-core: build
 # The installed C++ package, used as a user would: found by CMake from another project, no Python in the process.
 test-cpp: build
 	@cmake --install $(BUILD) --component cpp --prefix $(BUILD)/installed >/dev/null
-	@cmake -G Ninja -S examples/cpp -B $(BUILD)/example -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=$(CURDIR)/$(BUILD)/installed >/dev/null
+	@cmake -G Ninja -S examples/cpp -B $(BUILD)/example -DCMAKE_BUILD_TYPE=Release \
+	  -DCMAKE_PREFIX_PATH="$(CURDIR)/$(BUILD)/installed;$$($(PY) -c 'import torch; print(torch.utils.cmake_prefix_path)')" >/dev/null
 	@cmake --build $(BUILD)/example
 	@$(BUILD)/example/example
 
