@@ -66,9 +66,8 @@ class Explanation:
         lines += [f"  graphs: {self._graphs()}", f"  graph breaks: {len(self.break_reasons)}"]
         for reason in self.break_reasons:
             lines += [
-                f"    graph break: {reason.text}",
-                f"      {reason.kind}: {reason.description}",
-                f"      remedy: {reason.remedy}",
+                f"    {reason.location or 'the whole call'}: {reason.detail} ({reason.kind})",
+                f"      to avoid it: {reason.remedy}",
             ]
         lines += [f"  recompiles: {len(self.recompiles)}", *(f"    {text}" for text in self.recompiles)]
         lines += [f"  milliseconds: {self._milliseconds()}", f"  memory: {self._memory()}"]
@@ -107,8 +106,15 @@ class Explanation:
         return self._of_each(lambda v: [*v["guards"], *(f"state: {text}" for text in v["state_guards"])])
 
     def kernels(self):
-        """The generated loops."""
-        return self._of_each(lambda v: [line for kernel in v["kernels"] for line in str(kernel).splitlines()])
+        """The generated loops; their text is kept with ``CRESSET_LOG=kernels`` alone."""
+
+        def lines_of(v):
+            texts = [line for kernel in v["kernels"] for line in kernel.splitlines()]
+            return texts or [
+                f"{v['kernel_count']} kernels" + (", text by CRESSET_LOG=kernels" if v["kernel_count"] else "")
+            ]
+
+        return self._of_each(lines_of)
 
     def programs(self):
         """The compiled programs: allocations, launches, calls."""
