@@ -282,7 +282,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m cresset.demo", description="cresset beside eager mode and torch.compile"
     )
     parser.add_argument("--small", action="store_true", help="two small models, in seconds")
-    parser.add_argument("--seconds", type=float, default=5, help="time of the steady state of each model")
+    parser.add_argument("--seconds", type=float, default=3, help="time of the steady state of each model")
     parser.add_argument("--no-torch-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--side", choices=["cresset", "torch.compile"], help=argparse.SUPPRESS)
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
