@@ -67,8 +67,6 @@ bool is_bare_subclass(PyObject* object) {
          !tensor_of(object).key_set().has(c10::DispatchKey::Python);
 }
 
-constexpr Py_ssize_t kMostKeys = 8;  // of a dictionary, in a message
-
 // Formats the reason only on request: most misses are tests of unrelated cache entries, whose reason nobody reads.
 template <class String>
 bool miss(const ArgSpec& spec, std::string* why, const String& text) {
@@ -481,28 +479,10 @@ bool match_string(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std
   return true;
 }
 
-std::string change_of_length(const ArgSpec& spec, Py_ssize_t length) {
-  return "expected " + std::to_string(spec.children.size()) + " items, got " + std::to_string(length);
-}
-
-// "expected keys ('a'), got ('a', 'b')".
-std::string change_of_keys(const ArgSpec& spec, PyObject* dict) {
-  const auto listed = [](PyObject* keys) {
-    std::string text = "(";
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i)
-      text += (i > 0 ? ", " : "") + (i < kMostKeys ? key_text(PyTuple_GET_ITEM(keys, i)) : std::string("..."));
-    return text + ")";
-  };
-  const PyRef list = PyRef::steal(PyDict_Keys(dict)), keys = PyRef::steal(list ? PyList_AsTuple(list.get()) : nullptr);
-  if (!keys) return PyErr_Clear(), std::string("expected a dict with other keys");
-  return "expected keys " + listed(spec.object.get()) + ", got " + listed(keys.get());
-}
-
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
-  if ((PyObject*)Py_TYPE(object) != spec.object.get())
-    return miss(spec, why, [&] { return "expected a tuple of another type, got " + type_name(object); });
-  if (PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
-    return miss(spec, why, [&] { return change_of_length(spec, PyTuple_GET_SIZE(object)); });
+  if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
+      PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
+    return miss(spec, why, [&] { return change_of_length(spec.children.size(), object); });
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
@@ -515,9 +495,8 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
 }
 
 bool match_list(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
-  if (!PyList_CheckExact(object)) return miss(spec, why, [&] { return "expected a list, got " + type_name(object); });
-  if (PyList_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
-    return miss(spec, why, [&] { return change_of_length(spec, PyList_GET_SIZE(object)); });
+  if (!PyList_CheckExact(object) || PyList_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
+    return miss(spec, why, [&] { return change_of_length(spec.children.size(), object); });
   if (!note_container(object, leaves)) return miss(spec, why, "expected a list of its own");
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyList_GET_ITEM(object, i), leaves, why)) return false;
@@ -525,17 +504,16 @@ bool match_list(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
 }
 
 bool match_dict(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
-  if ((PyObject*)Py_TYPE(object) != spec.type.get())
-    return miss(spec, why, [&] { return "expected a dict of another type, got " + type_name(object); });
-  if (PyDict_Size(object) != static_cast<Py_ssize_t>(spec.children.size()))
-    return miss(spec, why, [&] { return change_of_keys(spec, object); });
+  if ((PyObject*)Py_TYPE(object) != spec.type.get() ||
+      PyDict_Size(object) != static_cast<Py_ssize_t>(spec.children.size()))
+    return miss(spec, why, [&] { return change_of_keys(spec.object.get(), object); });
   if (!note_container(object, leaves)) return miss(spec, why, "expected a dict of its own");
   PyObject *key, *value;
   size_t i = 0;
   for (EntriesInOrder entries(object); entries.next(&key, &value);) {
     PyObject* const then = PyTuple_GET_ITEM(spec.object.get(), i);
     if (then != key && (asks_program(key) || !same_value(then, key)))
-      return miss(spec, why, [&] { return change_of_keys(spec, object); });
+      return miss(spec, why, [&] { return change_of_keys(spec.object.get(), object); });
     if (!match(spec.children[i++], value, leaves, why)) return false;
   }
   return true;
