@@ -9,25 +9,21 @@
 
 // Z3's functions as prover.cpp calls them, through the classes of z3++.h. A function that is missing here is an
 // undefined symbol of every program that links the prover.
-#define CRESSET_Z3_FUNCTIONS(X)                                                                                        \
-  X(ast_vector_dec_ref)                                                                                                \
-  X(ast_vector_get)                                                                                                    \
-  X(ast_vector_inc_ref) X(ast_vector_size) X(dec_ref) X(del_config) X(del_context) X(get_app_decl) X(get_ast_kind)     \
-      X(get_decl_kind) X(get_error_code) X(get_error_msg) X(get_numeral_int64) X(get_sort) X(get_sort_kind) X(inc_ref) \
-          X(is_re_sort) X(is_seq_sort) X(mk_add) X(mk_and) X(mk_bvadd) X(mk_bvmul) X(mk_bvneg) X(mk_bvsdiv)            \
-              X(mk_bvsge) X(mk_bvsgt) X(mk_bvsle) X(mk_bvslt) X(mk_bvsmod) X(mk_bvsub) X(mk_concat) X(mk_config)       \
-                  X(mk_const) X(mk_context_rc) X(mk_distinct) X(mk_div) X(mk_eq) X(mk_false) X(mk_fpa_add)             \
-                      X(mk_fpa_div) X(mk_fpa_geq) X(mk_fpa_gt) X(mk_fpa_leq) X(mk_fpa_lt) X(mk_fpa_mul) X(mk_fpa_neg)  \
-                          X(mk_fpa_rna) X(mk_fpa_rne) X(mk_fpa_rtn) X(mk_fpa_rtp) X(mk_fpa_rtz) X(mk_fpa_sub) X(mk_ge) \
-                              X(mk_gt) X(mk_int) X(mk_int64) X(mk_int_sort) X(mk_ite) X(mk_le) X(mk_lt) X(mk_mod)      \
-                                  X(mk_mul) X(mk_not) X(mk_or) X(mk_params) X(mk_re_concat) X(mk_re_union)             \
-                                      X(mk_seq_concat) X(mk_solver) X(mk_string_symbol) X(mk_sub) X(mk_true)           \
-                                          X(mk_unary_minus) X(model_dec_ref) X(model_eval) X(model_inc_ref)            \
-                                              X(params_dec_ref) X(params_inc_ref) X(params_set_uint)                   \
-                                                  X(set_ast_print_mode) X(set_error_handler) X(solver_assert)          \
-                                                      X(solver_check) X(solver_dec_ref) X(solver_get_assertions)       \
-                                                          X(solver_get_model) X(solver_inc_ref) X(solver_pop)          \
-                                                              X(solver_push) X(solver_set_params)
+// clang-format off: it indents each line further.
+#define CRESSET_Z3_FUNCTIONS(X)                                                                                       \
+  X(ast_vector_dec_ref) X(ast_vector_get) X(ast_vector_inc_ref) X(ast_vector_size) X(dec_ref) X(del_config)           \
+  X(del_context) X(get_app_decl) X(get_ast_kind) X(get_decl_kind) X(get_error_code) X(get_error_msg)                  \
+  X(get_numeral_int64) X(get_sort) X(get_sort_kind) X(inc_ref) X(is_re_sort) X(is_seq_sort) X(mk_add) X(mk_and)       \
+  X(mk_bvadd) X(mk_bvmul) X(mk_bvneg) X(mk_bvsdiv) X(mk_bvsge) X(mk_bvsgt) X(mk_bvsle) X(mk_bvslt) X(mk_bvsmod)       \
+  X(mk_bvsub) X(mk_concat) X(mk_config) X(mk_const) X(mk_context_rc) X(mk_distinct) X(mk_div) X(mk_eq) X(mk_false)    \
+  X(mk_fpa_add) X(mk_fpa_div) X(mk_fpa_geq) X(mk_fpa_gt) X(mk_fpa_leq) X(mk_fpa_lt) X(mk_fpa_mul) X(mk_fpa_neg)       \
+  X(mk_fpa_rna) X(mk_fpa_rne) X(mk_fpa_rtn) X(mk_fpa_rtp) X(mk_fpa_rtz) X(mk_fpa_sub) X(mk_ge) X(mk_gt) X(mk_int)     \
+  X(mk_int64) X(mk_int_sort) X(mk_ite) X(mk_le) X(mk_lt) X(mk_mod) X(mk_mul) X(mk_not) X(mk_or) X(mk_params)          \
+  X(mk_re_concat) X(mk_re_union) X(mk_seq_concat) X(mk_solver) X(mk_string_symbol) X(mk_sub) X(mk_true)               \
+  X(mk_unary_minus) X(model_dec_ref) X(model_eval) X(model_inc_ref) X(params_dec_ref) X(params_inc_ref)               \
+  X(params_set_uint) X(set_ast_print_mode) X(set_error_handler) X(solver_assert) X(solver_check) X(solver_dec_ref)    \
+  X(solver_get_assertions) X(solver_get_model) X(solver_inc_ref) X(solver_pop) X(solver_push) X(solver_set_params)
+// clang-format on
 
 // Each function is a jump to the address that open_z3 found. A jump needs no types, so neither does this file.
 #define CRESSET_Z3_JUMP(name)                                                                                   \

@@ -696,7 +696,7 @@ class CaptureRun final : public SegmentMaker {
       if (!begins_with(*known, state, frames, kwargs)) continue;
       if (!known->eager_reason.empty())
         CRESSET_LOG(GraphBreaks, request_.name + ": eager fallback from " + last.point->place.text() + ": " +
-                                    known->eager_reason.text());
+                                     known->eager_reason.text());
       if (!known->eager_reason.empty() || ++repeated_ > threshold::kRepeated) return nullptr;
       is_repeated_ = true;
       break;
