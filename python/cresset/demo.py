@@ -238,8 +238,8 @@ def measure_cresset(small: bool, seconds: float) -> dict[str, Any]:
 
 
 def measure_torch_compile(small: bool, seconds: float, cresset_side: dict[str, Any]) -> dict[str, Any]:
-    columns = [("first call", "torch.compile"), ("that is", "times cresset's"), ("ms a call", "torch.compile"),
-               ("that is", "times cresset's")]  # fmt: skip
+    columns = [("first call", "torch.compile"), ("that is", "times cresset"), ("ms a call", "torch.compile"),
+               ("that is", "times cresset")]  # fmt: skip
     _heading("\ntorch.compile, for comparison", "(a minute or more a model)", columns)
     measured = {}
     for program in programs(small):
