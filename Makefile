@@ -9,32 +9,38 @@ PY_SOURCES := python tools bench tests examples
 PYTEST = $(PY) -m pytest -q -p no:cacheprovider $(shell $(PY) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS) --dist=worksteal)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-core test-cpp test-python bench gpu fmt lint golden fuzz size asan wheel clean asan-python
+.PHONY: help setup setup-demo build demo test test-full test-core test-cpp test-python bench gpu fmt lint golden fuzz size asan wheel clean asan-python
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
 
-setup:  ## system packages and .venv; quick when nothing is missing
-	@bash tools/setup.sh
+setup:  ## system packages and .venv for everything here; quick when nothing is missing
+	@bash tools/setup.sh test
+
+setup-demo:  # without the tools of tests
+	@bash tools/setup.sh demo
 
 build: setup  ## compile everything into build/, the Python module into python/cresset (PRESET=debug, asan)
 	@cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/build.ninja),>/dev/null,)
 	@cmake --build $(BUILD) -j $(JOBS)
 
-demo: build  ## BERT, GPT-2 and ResNet-50 against eager and torch.compile; a few minutes
-	@$(PY) examples/demo.py
+demo: setup-demo  ## BERT, GPT-2 and ResNet-50 against eager and torch.compile; a few minutes
+	@cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/build.ninja),>/dev/null,)
+	@cmake --build $(BUILD) -j $(JOBS) --target cresset_python
+	@$(PY) -m cresset.demo $(DEMO)
 
 test: test-core test-cpp test-python  ## what CI runs
 
 test-core: build
-	@ctest --preset $(PRESET) -j $(JOBS)
+	@ctest --preset $(PRESET) -j $(JOBS) --no-tests=error
 	@$(PY) tools/check_layers.py
 	@$(PY) tools/size.py --check
 
 # The installed C++ package, used as a user would: found by CMake from another project, no Python in the process.
 test-cpp: build
 	@cmake --install $(BUILD) --component cpp --prefix $(BUILD)/installed >/dev/null
-	@cmake -G Ninja -S examples/cpp -B $(BUILD)/example -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=$(CURDIR)/$(BUILD)/installed >/dev/null
+	@cmake -G Ninja -S examples/cpp -B $(BUILD)/example -DCMAKE_BUILD_TYPE=Release \
+	  -DCMAKE_PREFIX_PATH="$(CURDIR)/$(BUILD)/installed;$$($(PY) -c 'import torch; print(torch.utils.cmake_prefix_path)')" >/dev/null
 	@cmake --build $(BUILD)/example
 	@$(BUILD)/example/example
 
@@ -49,7 +55,7 @@ test-full: test-core  ## all dtypes of op_db, more fuzzing, the real configurati
 
 asan: setup  ## the core's tests under the sanitizers
 	@$(MAKE) --no-print-directory build PRESET=asan
-	@ctest --preset asan -j $(JOBS)
+	@ctest --preset asan -j $(JOBS) --no-tests=error
 
 asan-python: setup  ## the Python tests of operators, models and semantics under the sanitizers; ASAN_TESTS=... for others
 	@bash tools/asan_python.sh $(ASAN_TESTS)
@@ -89,9 +95,8 @@ lint:  ## formatting, ruff, clang-tidy on the core where installed, layers, size
 size:  ## functions and files that have outgrown their limits, and the diff's size
 	@$(PY) tools/size.py
 
-wheel: setup  ## a wheel in dist/, built against the torch in .venv
-	@$(PY) -m pip install -q 'scikit-build-core>=0.10' pybind11
-	@$(PY) -m pip wheel -q --no-build-isolation --no-deps -w dist .
+wheel: setup-demo  ## an audited wheel in dist/, built against the torch in .venv; WHEEL='--matrix' for other environments
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PY) tools/wheels.py $(WHEEL)
 
 clean:  ## remove build products (not .venv)
 	rm -rf build dist python/cresset/_C.*.so

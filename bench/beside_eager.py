@@ -15,10 +15,8 @@ import time
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/harness"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench/lib"))
 
-import models  # noqa: F401  defines torchvision's operators, without which timm cannot be imported
 import noise
 import timm
 import torch

@@ -34,15 +34,21 @@ function(cresset_unity target batch)
   endif()
 endfunction()
 
+# The target exports the symbols that the version script lists and no others, also none of its static libraries.
+function(cresset_exports target script)
+  target_link_options(${target} PRIVATE -Wl,--version-script=${script})
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script})
+endfunction()
+
 # Header-only: torch's own copy of fmt lives in its shared library, and two compiled copies must not meet.
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Threads REQUIRED)
 
-# Z3 proves what CRESSET_VALIDATE=1 asks, and helps tests; without it everything else works.
+# Z3 proves what CRESSET_VALIDATE=1 asks, and helps tests. Its headers are needed here; its library is opened when the
+# first proof is asked for, and nothing links against it.
 find_path(CRESSET_Z3_INCLUDE z3++.h)
-find_library(CRESSET_Z3_LIBRARY z3)
-if(CRESSET_Z3_INCLUDE AND CRESSET_Z3_LIBRARY)
+if(CRESSET_Z3_INCLUDE)
   set(CRESSET_HAVE_Z3 ON)
 else()
   message(STATUS "Z3 not found: CRESSET_VALIDATE=1 will prove nothing (Debian: libz3-dev)")
@@ -60,3 +66,19 @@ if(NOT LLVM_FOUND)
 endif()
 message(STATUS "LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}")
 llvm_map_components_to_libnames(CRESSET_LLVM_LIBS orcjit native NVPTXCodeGen NVPTXDesc NVPTXInfo passes)
+
+# LLVM's own link interface names Z3 (its tests of constraints, which nothing here calls) and shared compression libraries.
+# Z3 is left out, and the static libraries are taken where they are installed: what is built then needs none of the three.
+if(TARGET LLVMSupport)
+  find_library(CRESSET_STATIC_ZSTD libzstd.a)
+  find_library(CRESSET_STATIC_ZLIB libz.a)
+  get_target_property(llvm_needs LLVMSupport INTERFACE_LINK_LIBRARIES)
+  list(FILTER llvm_needs EXCLUDE REGEX "libz3|Z3::")
+  if(CRESSET_STATIC_ZSTD)
+    list(TRANSFORM llvm_needs REPLACE "^zstd::.*" "${CRESSET_STATIC_ZSTD}")
+  endif()
+  if(CRESSET_STATIC_ZLIB)
+    list(TRANSFORM llvm_needs REPLACE "^ZLIB::.*" "${CRESSET_STATIC_ZLIB}")
+  endif()
+  set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES "${llvm_needs}")
+endif()

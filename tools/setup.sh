@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Brings a fresh Debian or Ubuntu machine to the point where `make build` works: system packages, and a virtual
-# environment in .venv. Safe to run again (it then takes a fraction of a second) and to run twice at once.
+# Brings a fresh Debian or Ubuntu machine to the point where `make demo` works: system packages, and a virtual
+# environment in .venv. With the argument `test` also to that where `make test` works. Safe to run again (it then takes a
+# fraction of a second) and to run twice at once.
 #
 #   PYTHON=python3.12      the interpreter .venv is made with (default: the first of 3.11, 3.12, 3.13, python3)
 #   TORCH_VERSION=2.11.0   the torch to install into a new .venv (default 2.13.0)
 #   TORCH_INDEX=<url>      a package index with CPU builds of torch, if the default index has none
 set -euo pipefail
 cd "$(dirname "$0")/.."
+what=${1:-demo}
 
 exec 9>.setup.lock
 flock 9
@@ -24,8 +26,8 @@ find_python() {
 
 # ---- system packages: only what is missing, so that a second run needs neither root nor a network
 missing_packages() {
-  local wanted=(g++ cmake ninja-build ccache mold git libgtest-dev libgmock-dev libfmt-dev nlohmann-json3-dev
-    libxxhash-dev libzstd-dev libbenchmark-dev libz3-dev)
+  local wanted=(g++ cmake ninja-build ccache mold git libfmt-dev nlohmann-json3-dev libxxhash-dev libzstd-dev libz3-dev)
+  if [ "$what" = test ]; then wanted+=(libgtest-dev libgmock-dev libbenchmark-dev); fi
   find_python >/dev/null || wanted+=(python3)
   # A Python that is not the distribution's brings its own headers and venv module.
   case "$(find_python || echo /usr/bin/python3)" in /usr/bin/*) wanted+=(python3-dev python3-venv) ;; esac
@@ -66,14 +68,14 @@ else
   mapfile -t missing < <(missing_packages)
   if [ "${#missing[@]}" -gt 0 ] || ! llvm_present; then install_packages "${missing[@]}"; fi
   # clang-format decides the style; only `make fmt` and `make lint` use it, so its absence is no error.
-  if [ ! -x /usr/bin/clang-format-19 ] && [ "$(id -u)" = 0 ]; then
+  if [ "$what" = test ] && [ ! -x /usr/bin/clang-format-19 ] && [ "$(id -u)" = 0 ]; then
     apt-get -q install -y --no-install-recommends clang-format-19 >/dev/null 2>&1 || true
   fi
 fi
 
 # ---- the virtual environment
-stamp=.venv/cresset-setup
-fingerprint="$(sha256sum tools/setup.sh | cut -c1-16) ${TORCH_VERSION:-}"
+stamp=.venv/cresset-setup-$what
+fingerprint="$(cat tools/setup.sh tools/mend_torchvision.py | sha256sum | cut -c1-16) ${TORCH_VERSION:-}"
 if [ -x .venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$fingerprint" ]; then exit 0; fi
 
 if [ ! -x .venv/bin/python ]; then
@@ -93,11 +95,24 @@ case "$(installed_torch)" in
     "${pip[@]}" "${index[@]}" "torch==$version+cpu" 2>/dev/null || "${pip[@]}" "${index[@]}" "torch==$version"
     ;;
 esac
-"${pip[@]}" numpy 'transformers>=5,<6' pytest hypothesis rich typer ruff psutil expecttest
-"${pip[@]}" pytest-xdist || true  # without it the tests run one after the other
-# timm imports torchvision, whose own requirement pins another torch; the parts timm needs are pure Python.
-"${pip[@]}" --no-warn-conflicts pyyaml huggingface_hub safetensors pillow
-"${pip[@]}" --no-warn-conflicts --no-deps torchvision timm
+if [ "$what" = test ]; then
+  "${pip[@]}" pytest hypothesis rich typer ruff psutil expecttest mypy
+  "${pip[@]}" pytest-xdist || true  # without it the tests run one after the other
+fi
+# What the demo and the models of the tests use.
+"${pip[@]}" numpy 'transformers>=5,<6' pyyaml huggingface_hub safetensors pillow
+# torchvision's releases go with torch's: 0.28 with 2.13. Its requirement names the one build of torch that its wheel was
+# linked against, so it is installed without requirements, and so is timm, which requires it.
+torch=$(installed_torch)
+vision="torchvision==0.$(($(cut -d. -f2 <<<"$torch") + 15))"
+index=()
+if [ -n "${TORCH_INDEX:-}" ]; then index=(--extra-index-url "$TORCH_INDEX"); fi
+case "$torch" in
+  *+cpu) "${pip[@]}" --no-deps "${index[@]}" "$vision.0+cpu" 2>/dev/null || "${pip[@]}" --no-deps "$vision.*" ;;
+  *) "${pip[@]}" --no-deps "${index[@]}" "$vision.*" ;;
+esac
+.venv/bin/python tools/mend_torchvision.py
+"${pip[@]}" --no-deps timm
 
 # `import cresset` from any folder finds this checkout.
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
@@ -108,4 +123,5 @@ mkdir -p "$info"
 printf 'Metadata-Version: 2.1\nName: cresset-checkout\nVersion: 0\n' >"$info/METADATA"
 sed -n '/^\[project.entry-points.torch_dynamo_backends\]/,/^$/{s/^\[project.entry-points.\(.*\)\]/[\1]/;s/"//g;p}' \
   pyproject.toml >"$info/entry_points.txt"
-echo "$fingerprint" >$stamp
+rm -f .venv/cresset-setup-demo "$stamp"
+echo "$fingerprint" | tee .venv/cresset-setup-demo >"$stamp"

@@ -15,6 +15,7 @@
 #include "frontend/api/compiled_function.h"
 #include "frontend/api/control.h"
 #include "frontend/api/control_flow.h"
+#include "frontend/api/log_lines.h"
 #include "frontend/api/stale_entries.h"
 #include "frontend/cpython/source_lines.h"
 #include "frontend/eval/debug.h"
@@ -263,6 +264,8 @@ PYBIND11_MODULE(_C, m) {
   m.def("deprecated_options", &deprecated_options);
   m.def("cache_folder_problem", &cache_folder_problem);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
+  m.def("set_log_receiver", [](const py::object& receiver) { frontend::set_log_receiver(receiver.ptr()); });
+  m.def("send_log_lines", &frontend::send_log_lines);
   if (cresset_eval_add_functions(m.ptr()) < 0) throw py::error_already_set();
   python::init_shapes(m);
   python::init_numbers(m);

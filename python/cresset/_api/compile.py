@@ -1,6 +1,5 @@
 """The functions users call. The compiler itself is cresset._C."""
 
-import dataclasses
 import functools
 import gc
 import inspect
@@ -13,6 +12,7 @@ import torch
 from .. import _C
 from . import deprecated
 from .control import is_disabled
+from .explanation import BreakReason, Explanation  # noqa: F401
 from .module import compile_module
 from .settings import WrongType, check_call_settings, check_options, is_disabled_by_environment, native
 
@@ -198,85 +198,6 @@ def reset():
     _C.trim_memory()
 
 
-@dataclasses.dataclass(frozen=True)
-class BreakReason:
-    """The reason for a graph break or an eager call. ``kind`` is a row of docs/graph_breaks.md, which ``description``
-    and ``remedy`` quote. ``location`` is "file.py:12 in function", or empty."""
-
-    kind: str
-    description: str
-    text: str
-    detail: str
-    location: str
-    remedy: str
-
-    def __str__(self):
-        return f"{self.text} [{self.kind}: {self.description}; remedy: {self.remedy}]"
-
-
-class Explanation:
-    """The result of compiling a function for one call: graph segments with their graphs, guards, kernels and ends.
-
-    ``segments``: a dict for each graph segment, in the order of the call. ``begins`` and ``ends`` are empty where the
-    segment begins or ends with the call. ``break_reasons``: a :class:`BreakReason` for each graph break and eager call.
-    ``learned``: differences of later calls from this call, a line each. ``no_effect``: accepted arguments of
-    :func:`compile` which change nothing.
-    """
-
-    GRAPH_LINES, STATE_GUARDS = 60, 8  # of each graph segment, when printed
-
-    def __init__(self, name, segments, counters, learned=(), no_effect=()):
-        self.name = name
-        self.segments = [deprecated.Renamed(s, deprecated.SEGMENT, "segments[...]") for s in segments]
-        self.counters = deprecated.Renamed(counters, deprecated.STATS, "counters")
-        self.learned = list(learned)
-        self.no_effect = list(no_effect)
-
-    variants = deprecated.attribute("Explanation", "variants", "segments")
-
-    @property
-    def break_reasons(self):
-        return [BreakReason(**v["break_reason"]) for v in self.segments if v["break_reason"]]
-
-    @property
-    def graph_breaks(self):
-        return [v["eager_reason"] or v["ends"] for v in self.segments if v["eager_reason"] or v["ends"]]
-
-    def __str__(self):
-        lines = [f"cresset.explain: {self.name}"]
-        lines += [f"  without effect: {text}" for text in self.no_effect]
-        for i, v in enumerate(self.segments):
-            lines += self._segment(i, v)
-        lines += [f"  learned: {text}" for text in self.learned]
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _segment(self, i, v):
-        name = f"  graph segment {i}" + (f", from {v['begins']} on" if v["begins"] else "")
-        if v["eager_reason"]:
-            return [f"{name}: runs eagerly: {v['eager_reason']}", *self._advice(v)]
-        lines = [
-            f"{name}: {v['operators']} operators, {v['kernel_count']} kernels, {v['extern_calls']} extern calls; "
-            f"passes {v['ms_passes']:.1f} ms, lowering {v['ms_lower']:.1f} ms, code generation {v['ms_codegen']:.1f} ms"
-        ]
-        lines += [f"    guard: {g}" for g in v["guards"]] or ["    no guards on sizes"]
-        lines += self._first(v["state_guards"], self.STATE_GUARDS, "state guard: ", f".segments[{i}]['state_guards']")
-        lines += [f"    CUDA graphs: {v['cuda_graphs']}"] if v["cuda_graphs"] else []
-        lines += self._first(v["graph"].splitlines(), self.GRAPH_LINES, "", f".segments[{i}]['graph']")
-        return lines + ([f"    graph break: {v['ends']}", *self._advice(v)] if v["ends"] else [])
-
-    @staticmethod
-    def _advice(v):
-        why = v["break_reason"]
-        return [f"    {why['kind']}: {why['description']}", f"    remedy: {why['remedy']}"]
-
-    @staticmethod
-    def _first(texts, count, before, where):
-        lines = [f"    {before}{text}" for text in texts[:count]]
-        return lines + ([f"    ... {len(texts) - count} more lines in {where}"] if len(texts) > count else [])
-
-
 def _settings_of(function):
     """The settings that a compiled function or module was made with; empty for others."""
     settings = getattr(function, "_cresset_settings", None)
@@ -310,6 +231,7 @@ def explain(function, *, mode=None, options=None, backend=None, **settings):
         counters = {k: after[k] - before[k] for k in after if isinstance(after[k], (int, float))}
         name = getattr(function, "__qualname__", type(function).__name__)
         no_effect = settings.get("no_effect", ())
-        return Explanation(name, _C.cache_entries(fresh), counters, _C.learned(fresh), no_effect)
+        recompiles = after["recompiles"][len(before["recompiles"]) :]
+        return Explanation(name, _C.cache_entries(fresh), counters, _C.learned(fresh), no_effect, recompiles)
 
     return run

@@ -284,6 +284,25 @@ bool strides_match(const TensorGuard& guard, const at::Tensor& t) {
   return true;
 }
 
+// The strides of a tensor with these sizes that the guard accepts. -1: any.
+std::vector<int64_t> expected_strides(const TensorGuard& guard, const at::Tensor& t) {
+  if (!guard.layout.dense) return guard.strides;
+  std::vector<int64_t> strides(guard.sizes.size());
+  int64_t next = 1;
+  for (const uint8_t d : guard.layout.order) strides[d] = std::exchange(next, next * t.size(d));
+  return strides;
+}
+
+const char* truth(bool value) { return value ? "True" : "False"; }
+
+// "(2, any)", where -1 stands for any number.
+std::string any_or(c10::IntArrayRef numbers) {
+  std::string text = "(";
+  for (size_t i = 0; i < numbers.size(); ++i)
+    text += (i > 0 ? ", " : "") + (numbers[i] < 0 ? "any" : std::to_string(numbers[i]));
+  return text + (numbers.size() == 1 ? ",)" : ")");
+}
+
 bool sizes_match(const TensorGuard& guard, const at::Tensor& t) {
   if (t.dim() != static_cast<int64_t>(guard.sizes.size())) return false;
   for (size_t d = 0; d < guard.sizes.size(); ++d)
@@ -313,12 +332,13 @@ bool GuardedProgram::tensor_matches(const TensorGuard& guard, const at::Tensor& 
     return miss("expected a tensor on ", guard.device, " of the kind it was compiled for, got ", t.key_set());
   if (t.scalar_type() != guard.dtype) return miss("expected dtype ", guard.dtype, ", got ", t.scalar_type());
   if (guard.requires_grad && t.requires_grad() != *guard.requires_grad)
-    return miss("expected requires_grad=", *guard.requires_grad);
+    return miss("expected requires_grad ", truth(*guard.requires_grad), ", got ", truth(t.requires_grad()));
   if (guard.is_leaf && is_known_leaf(t) != *guard.is_leaf) return miss("expected is_leaf=", *guard.is_leaf);
   if (guard.rebased && !may_rebase(t)) return miss("it is written, which autograd does not allow");
   if (!sizes_match(guard, t))
-    return miss_of(GuardKind::Size, "expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
-  if (!strides_match(guard, t)) return miss("expected another memory layout, got strides ", t.strides());
+    return miss_of(GuardKind::Size, "expected sizes ", any_or(guard.sizes), ", got ", any_or(t.sizes()));
+  if (!strides_match(guard, t))
+    return miss("expected strides ", any_or(expected_strides(guard, t)), ", got ", any_or(t.strides()));
   if (guard.layout.at_start && t.storage_offset() != 0) return miss("expected a tensor at the start of its storage");
   if (guard.same_as >= 0 && !inputs[static_cast<size_t>(guard.same_as)].is_same(t))
     return miss("expected the same tensor as ", tensor_guards_[static_cast<size_t>(guard.same_as)].name);

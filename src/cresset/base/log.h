@@ -1,4 +1,5 @@
-// Logging by area: CRESSET_LOG=graph,kernels,guards,recompiles,... A line starts with "[cresset:area] ".
+// Logging by area: CRESSET_LOG=graph,kernels,guards,recompiles,... or all. A line on stderr starts with "[cresset:area]
+// ".
 #pragma once
 
 #include <cstdint>
@@ -9,16 +10,21 @@
 namespace cresset::log {
 
 enum class Area : uint8_t {
-#define CRESSET_LOG_AREA(area, name) area,
+#define CRESSET_LOG_AREA(area, name, meaning) area,
 #include "base/log_areas.def"
 #undef CRESSET_LOG_AREA
 };
 
 bool enabled(Area area);
-void enable(
-    std::string_view areas);  // comma separated; replaces the current set; unknown names throw std::invalid_argument
+bool any_enabled();
+// Replaces the current set: names separated by commas, or "all"; "help" writes the list of areas to stderr. Unknown
+// names throw std::invalid_argument.
+void enable(std::string_view areas);
 void write(Area area, std::string_view text);
-void set_sink(std::function<void(std::string_view line)> sink);  // default: stderr
+// The sink takes a text of an area, or returns false: it then goes to stderr. Any thread may call it.
+using Sink = std::function<bool(const char* area, std::string_view text)>;
+void set_sink(Sink sink);
+std::string help();
 
 }  // namespace cresset::log
 

@@ -34,10 +34,10 @@ constexpr OldName kOldNames[] = {
 #undef CRESSET_OLD_OPTION
 };
 constexpr const char* kAreas =
-#define CRESSET_LOG_AREA(area, name) name ","
+#define CRESSET_LOG_AREA(area, name, meaning) name ","
 #include "base/log_areas.def"
 #undef CRESSET_LOG_AREA
-    ;
+    "all,help";
 constexpr std::string_view kOn[] = {"1", "true", "on"}, kOff[] = {"0", "false", "off"};
 
 template <class Names>
@@ -74,6 +74,7 @@ bool is_allowed(const OptionRow& row, std::string_view text) {
       return std::all_of(given.begin(), given.end(), [&](std::string_view area) { return is_among(area, known); });
     }
     case OptionKind::Folder:
+    case OptionKind::File:
       return true;
   }
   return false;
@@ -92,6 +93,8 @@ std::string allowed_values(const OptionRow& row) {
       return "some of " + listed(kAreas) + ", separated by commas";
     case OptionKind::Folder:
       return "a folder";
+    case OptionKind::File:
+      return "a file";
   }
   return {};
 }

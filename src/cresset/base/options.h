@@ -14,8 +14,8 @@ enum class Option {
 };
 
 // Flag: 1, true, on, 0, false, off. Choice: a listed number. Count: a whole number of at least 1. Areas: names of log
-// areas, separated by commas. Folder: any path.
-enum class OptionKind : uint8_t { Flag, Choice, Count, Areas, Folder };
+// areas, separated by commas; all, help. Folder, File: any path.
+enum class OptionKind : uint8_t { Flag, Choice, Count, Areas, Folder, File };
 
 // Returns the value of CRESSET_<name>. The default applies where the variable is unset, empty, or has a value which is
 // not allowed.

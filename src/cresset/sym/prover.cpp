@@ -4,6 +4,7 @@
 #include <z3++.h>
 
 #include "base/check.h"
+#include "sym/z3_library.h"
 
 namespace cresset::sym {
 
@@ -195,18 +196,25 @@ struct Prover::Impl {
   Assignment found;
 };
 
-Prover::Prover(const ExprPool& pool) : impl_(std::make_unique<Impl>(pool)) {}
+Prover::Prover(const ExprPool& pool) : impl_(open_z3() ? std::make_unique<Impl>(pool) : nullptr) {}
 Prover::~Prover() = default;
-bool Prover::available() { return true; }
+bool Prover::available() { return open_z3(); }
 void Prover::set_timeout(int milliseconds) {
-  impl_->solver.set("timeout", static_cast<unsigned>(milliseconds > 0 ? milliseconds : 1));
+  if (impl_) impl_->solver.set("timeout", static_cast<unsigned>(milliseconds > 0 ? milliseconds : 1));
 }
-void Prover::push() { impl_->solver.push(); }
-void Prover::pop() { impl_->solver.pop(); }
+void Prover::push() {
+  if (impl_) impl_->solver.push();
+}
+void Prover::pop() {
+  if (impl_) impl_->solver.pop();
+}
 
-void Prover::assume(ExprId condition, Division division) { impl_->solver.add(impl_->holds(condition, division)); }
+void Prover::assume(ExprId condition, Division division) {
+  if (impl_) impl_->solver.add(impl_->holds(condition, division));
+}
 
 void Prover::assume(const Assumption& assumption) {
+  if (!impl_) return;
   if (assumption.kind == Assumption::Kind::Condition) return assume(assumption.expr);
   const z3::expr value = impl_->of(assumption.expr, Division::Partial).value;
   const auto bound = [&](int64_t end) { return impl_->context.int_val(end); };
@@ -218,16 +226,20 @@ void Prover::assume(const Assumption& assumption) {
 }
 
 Verdict Prover::proves(const RewriteStep& step) {
+  if (!impl_) return Verdict::Unknown;
   const Impl::Term before = impl_->original(step), after = impl_->of(step.after, Division::Partial);
   return impl_->refute(before.defined && !(after.defined && before.value == after.value));
 }
 
 Verdict Prover::equivalent(std::span<const ExprId> left, Division left_division, std::span<const ExprId> right,
                            Division right_division) {
+  if (!impl_) return Verdict::Unknown;
   return impl_->refute(impl_->all(left, left_division) != impl_->all(right, right_division));
 }
 
 std::optional<Assignment> Prover::model(bool* decided) {
+  if (decided != nullptr) *decided = false;
+  if (!impl_) return std::nullopt;
   const z3::check_result result = impl_->check();
   if (decided != nullptr) *decided = result != z3::unknown;
   if (result != z3::sat) return std::nullopt;
@@ -235,11 +247,14 @@ std::optional<Assignment> Prover::model(bool* decided) {
   return impl_->found;
 }
 
-const Assignment& Prover::counterexample() const { return impl_->found; }
+const Assignment& Prover::counterexample() const {
+  static const Assignment none;
+  return impl_ ? impl_->found : none;
+}
 
 }  // namespace cresset::sym
 
-#else  // without Z3: every answer is Unknown
+#else  // without Z3's headers: every answer is Unknown
 
 namespace cresset::sym {
 

@@ -1,5 +1,6 @@
 // Z3 as an oracle about expressions: it proves a claim or finds values which refute it. Validation and tests use it,
-// and the solver uses it when its own search gives up. No compilation depends on Z3.
+// and the solver uses it when its own search gives up. No compilation depends on Z3: its library is opened at the first
+// proof, and without it every answer is Unknown.
 //
 // Semantics are those of expr.h: unbounded integers, // rounds down, % has the divisor's sign. An expression that
 // divides by zero has no value.
@@ -17,7 +18,7 @@
 
 namespace cresset::sym {
 
-enum class Verdict : uint8_t { Proved, Refuted, Unknown };  // Unknown: a timeout, or Z3 is not built in
+enum class Verdict : uint8_t { Proved, Refuted, Unknown };  // Unknown: a timeout, or there is no Z3
 
 using Assignment = std::unordered_map<VarId, int64_t>;
 
@@ -33,7 +34,7 @@ class Prover {
   ~Prover();
   Prover(const Prover&) = delete;
 
-  static bool available();  // false when cresset was built without Z3
+  static bool available();  // false without Z3: its headers when cresset was built, its library now
 
   void set_timeout(int milliseconds);
   void push();

@@ -17,6 +17,8 @@
 #include "bridge/capture/meta_shape_rule.h"
 #include "bridge/capture/rng_state.h"
 #include "bridge/executor/index_errors.h"
+#include "frontend/api/log_lines.h"
+#include "frontend/api/reports.h"
 #include "frontend/cache_entries/automatic_dynamic.h"
 #include "frontend/cache_entries/released_inputs.h"
 #include "frontend/cpython/errors.h"
@@ -52,38 +54,9 @@ Packed pack(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   return packed;
 }
 
-std::string name_of(PyObject* function) {
-  PyRef name = PyRef::steal(PyObject_GetAttrString(function, "__qualname__"));
-  if (!name) {
-    PyErr_Clear();
-    return Py_TYPE(function)->tp_name;
-  }
-  const char* text = PyUnicode_AsUTF8(name.get());
-  return text != nullptr ? text : "?";
-}
-
 bool requires_grad(const CallLeaves& leaves) {
   return std::any_of(leaves.tensors.begin(), leaves.tensors.end(),
                      [](const at::Tensor& t) { return t.requires_grad(); });
-}
-
-void note_recompile(const std::string& line) {
-  live_totals().recompiles.push_back(line);
-  CRESSET_LOG(Recompiles, line);
-}
-
-// Once for each function: such calls may be many.
-void note_watched(const std::string& name) {
-  CRESSET_LOG(Recompiles, "one call runs eagerly: " + name + ": " + kWatched);
-  const NotedReason noted{name, {BreakKind::Debugger, kWatched}};
-  std::vector<NotedReason>& reasons = live_totals().break_reasons;
-  if (std::find(reasons.begin(), reasons.end(), noted) == reasons.end()) reasons.push_back(noted);
-}
-
-void record_break(CacheEntry& entry, const std::string& name) {
-  ++live_totals().graph_breaks;
-  note_reason(name, entry.eager_reason);
-  CRESSET_LOG(Recompiles, name + " runs eagerly: " + entry.eager_reason.text());
 }
 
 }  // namespace
@@ -123,12 +96,14 @@ struct CompiledFunction::Found {
   std::shared_ptr<CacheEntry> entry;  // nullptr: no entry serves the call
   CallLeaves leaves;
   c10::SmallVector<int64_t, 32> symbols;
+  int passed = 0;  // kinds of guards which hold for the entry examined last: modes, arguments, state
 };
 
 bool CompiledFunction::serves(CacheEntry& v, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
                               GuardFailure* why) const {
   ++live_totals().cache_entries_checked;
   found.leaves.clear();
+  found.passed = 0;
   std::string* const text = why != nullptr ? &why->text : nullptr;
   const auto miss_of = [&](GuardKind kind) {
     if (why != nullptr) why->kind = kind;
@@ -142,13 +117,16 @@ bool CompiledFunction::serves(CacheEntry& v, const TorchState& state, PyObject* 
     if (text != nullptr) *text = difference(v.state, state);
     return miss_of(GuardKind::Modes);
   }
+  found.passed = 1;
   if (!match(v.args, args, found.leaves, text) || !match(v.kwargs, kwargs, found.leaves, text))
     return miss_of(GuardKind::Argument);
+  found.passed = 2;
   const size_t tensors = found.leaves.tensors.size(), ints = found.leaves.ints.size();  // of the arguments
   if (may_have_marks() && !serve_marks(v.marks, found.leaves))
     return miss(GuardKind::Argument, "a dimension of a tensor was marked anew (mark_dynamic, mark_static, ...)");
   if (!(options_.evaluate ? v.guards.holds(text) : v.modules.holds(text))) return miss_of(GuardKind::State);
   if (!v.guards.gather(found.leaves, text)) return miss_of(GuardKind::State);
+  found.passed = 3;
   if (v.wants_gradients && !requires_grad(found.leaves))
     return miss(GuardKind::Argument, "no tensor among the arguments requires gradients any more");
   if (v.program == nullptr) return true;
@@ -184,8 +162,13 @@ CompiledFunction::Found CompiledFunction::find(CacheEntries& among, CallHints& h
   Found found;
   const bool many = among.size() > CallHints::kFew;
   if (many && find_likely(among, hints, state, args, kwargs, found)) return found;
-  found.entry =
-      among.find([&](CacheEntry& v) { return serves(v, state, args, kwargs, found, std::exchange(why, nullptr)); });
+  int nearest = -1;  // guards that an entry passed before the reason
+  found.entry = among.find([&](CacheEntry& v) {
+    GuardFailure reason;
+    if (serves(v, state, args, kwargs, found, why != nullptr ? &reason : nullptr)) return true;
+    if (why != nullptr && found.passed > nearest) nearest = found.passed, *why = std::move(reason);
+    return false;
+  });
   if (found.entry == nullptr) return found;
   found.entry->has_served = true;
   if (many) hints.put(args, kwargs, found.entry);
@@ -395,14 +378,14 @@ PyObject* CompiledFunction::run_segments(Found found, WriteLock& lock, PyObject*
       forget(point != nullptr ? point->resume_entries : cache_entries_, held, e);
       return by_python();
     } catch (const bridge::AssumptionFailed& e) {
-      CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
+      CRESSET_LOG(GraphBreaks, name() + ": one call runs eagerly: " + e.what_without_backtrace());
       return by_python();
     } catch (const bridge::IndexReported&) {  // perhaps an earlier call's
       throw;
     } catch (const c10::Error& e) {  // the program may catch it, and needs the right line
       if (released || !entry.program->may_run_again(generator.has_value())) throw;
       if (generator) generator->restore();
-      CRESSET_LOG(Recompiles,
+      CRESSET_LOG(GraphBreaks,
                   name() + ": one call runs eagerly, since data made an operator raise: " + e.what_without_backtrace());
       return by_python();
     }
@@ -513,7 +496,7 @@ PyRef CompiledFunction::go_on(const CacheEntry& entry, Ingredients& with, WriteL
     if (!allows_captures()) return "torch.compiler.set_stance('eager_on_recompile') holds";
     return lock.take() ? "no further graph segment can begin there" : "another thread is capturing";
   };
-  CRESSET_LOG(Recompiles, name() + ": eager fallback from " + point->place.text() + ": " + why());
+  CRESSET_LOG(GraphBreaks, name() + ": eager fallback from " + point->place.text() + ": " + why());
   lock.give();
   next = {};
   ++live_totals().eager_fallbacks;
@@ -559,9 +542,11 @@ thread_local int calls_in_progress = 0;
 // Autocast regions restore the switch of the autocast cache. A region that began during a capture would restore the
 // capture's setting, which is off.
 struct InCall {
-  InCall() { ++calls_in_progress; }
+  InCall() {
+    if (calls_in_progress++ == 0) begin_log_lines();
+  }
   ~InCall() {
-    --calls_in_progress;
+    if (--calls_in_progress == 0) send_log_lines();
     at::autocast::set_autocast_cache_enabled(autocast_caches);
   }
   const bool autocast_caches = at::autocast::is_autocast_cache_enabled();
@@ -639,7 +624,7 @@ PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject
       if (const uint64_t sizes = eager_sizes(cache_entries_, state, packed.args.get(), packed.kwargs.get()))
         return run_loop(sizes, nullptr, {}, packed.args.get(), packed.kwargs.get());
     if (found.entry == nullptr && options_.evaluate && cresset_eval_is_watched()) {
-      note_watched(name());
+      if (!note_watched(name(), options_.fullgraph)) return nullptr;
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
     }
     if (found.entry == nullptr && !options_.fullgraph && packs_saved_tensors()) {
@@ -647,7 +632,7 @@ PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
     }
     if (!find_or_take(cache_entries_, hints_, state, packed.args.get(), packed.kwargs.get(), write_lock, lock, found)) {
-      CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: another thread is capturing");
+      CRESSET_LOG(GraphBreaks, name() + ": one call runs eagerly: another thread is capturing");
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
     }
     if (found.entry == nullptr) return call_first(state, packed.args.get(), packed.kwargs.get(), lock);
@@ -691,7 +676,7 @@ PyObject* CompiledFunction::run_loop(uint64_t sizes, const ResumePoint* point, P
   if (!result || !loops_.ran_eagerly(sizes, SizeLoops::Clock::now() - began)) return result.release();
   const BreakReason reason(BreakKind::Limits, "a loop over sizes, of which each needs a program of its own");
   const std::string why = name() + ": " + reason.text();
-  CRESSET_LOG(Recompiles, why + ": calls run eagerly until their sizes have come often enough");
+  CRESSET_LOG(GraphBreaks, why + ": calls run eagerly until their sizes have come often enough");
   note_reason(name(), reason);
   PyErr_WarnFormat(
       PyExc_RuntimeWarning, 1,
@@ -707,7 +692,7 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
   if (!cache_entries_.empty()) {
     GuardFailure why;
     find(cache_entries_, hints_, state, args, kwargs, &why);
-    note_recompile(name() + ": " + why.text);
+    note_recompile(name() + ": " + readable_guard(function_.get(), why.text));
     misses_.note(why);
   }
   PyRef result;

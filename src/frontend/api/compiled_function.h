@@ -75,8 +75,8 @@ class CompiledFunction final : public CallOwner {
   PyObject* refuse_break(const CacheEntry& entry) const;  // fullgraph=True: sets CaptureError
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   struct Found;
-  // Finds the first cache entry which serves the call and moves it to the front. `why` receives the reason why the most
-  // recently used entry does not fit.
+  // Finds the first cache entry which serves the call and moves it to the front. `why` receives the reason why the
+  // nearest entry does not fit: the one with the most guards that hold.
   Found find(CacheEntries& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
              GuardFailure* why);
   Found find_locked(CacheEntries& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,

@@ -86,7 +86,7 @@ void CompiledFunction::note_packing() {
 bool CompiledFunction::captures_in_vain() {
   if (options_.fullgraph) return false;
   if (!worth_.rests() && !worth_.exhausted()) return false;
-  CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: nothing came of the captures before");
+  CRESSET_LOG(GraphBreaks, name() + ": one call runs eagerly: nothing came of the captures before");
   if (warned_vain_) return true;
   if (std::exchange(warned_worth_, true)) return true;
   const std::string worst = misses_.worst();
@@ -107,7 +107,7 @@ PyObject* CompiledFunction::run_timed(PyObject* const* args, size_t nargsf, PyOb
   if (!timing_.ran_eagerly(began) || !result) return result.release();
   const std::string times = fmt::format("{} graph segments take {:.3g} ms a call, eager mode takes {:.3g}",
                                         timing_.segments(), timing_.compiled_ms(), timing_.eager_ms());
-  CRESSET_LOG(Recompiles, name() + ": calls run eagerly: " + times);
+  CRESSET_LOG(GraphBreaks, name() + ": calls run eagerly: " + times);
   if (std::exchange(warned_timing_, true)) return result.release();
   note_reason(name(), {BreakKind::Limits, times});
   PyErr_WarnFormat(PyExc_RuntimeWarning, 1,

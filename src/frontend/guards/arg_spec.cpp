@@ -482,7 +482,7 @@ bool match_string(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
       PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
-    return miss(spec, why, [&] { return "expected a tuple of another type or length, got " + type_name(object); });
+    return miss(spec, why, [&] { return change_of_length(spec.children.size(), object); });
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
@@ -496,7 +496,7 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
 
 bool match_list(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if (!PyList_CheckExact(object) || PyList_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
-    return miss(spec, why, [&] { return "expected a list of " + std::to_string(spec.children.size()) + " items"; });
+    return miss(spec, why, [&] { return change_of_length(spec.children.size(), object); });
   if (!note_container(object, leaves)) return miss(spec, why, "expected a list of its own");
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyList_GET_ITEM(object, i), leaves, why)) return false;
@@ -506,13 +506,14 @@ bool match_list(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
 bool match_dict(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if ((PyObject*)Py_TYPE(object) != spec.type.get() ||
       PyDict_Size(object) != static_cast<Py_ssize_t>(spec.children.size()))
-    return miss(spec, why, "expected a dict with other keys");
+    return miss(spec, why, [&] { return change_of_keys(spec.object.get(), object); });
   if (!note_container(object, leaves)) return miss(spec, why, "expected a dict of its own");
   PyObject *key, *value;
   size_t i = 0;
   for (EntriesInOrder entries(object); entries.next(&key, &value);) {
     PyObject* const then = PyTuple_GET_ITEM(spec.object.get(), i);
-    if (then != key && (asks_program(key) || !same_value(then, key))) return miss(spec, why, "expected other keys");
+    if (then != key && (asks_program(key) || !same_value(then, key)))
+      return miss(spec, why, [&] { return change_of_keys(spec.object.get(), object); });
     if (!match(spec.children[i++], value, leaves, why)) return false;
   }
   return true;

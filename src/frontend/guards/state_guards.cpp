@@ -71,6 +71,17 @@ bool same_items(PyObject* tuple, PyObject* list) {
   return true;
 }
 
+std::string change_of_items(PyObject* then, PyObject* list) {
+  const Py_ssize_t before = PyTuple_GET_SIZE(then), now = PyList_Check(list) ? PyList_GET_SIZE(list) : before;
+  if (before != now) return ": expected " + std::to_string(before) + " items, got " + std::to_string(now);
+  for (Py_ssize_t i = 0; PyList_Check(list) && i < now; ++i) {
+    PyObject *const old = PyTuple_GET_ITEM(then, i), *const got = PyList_GET_ITEM(list, i);
+    if (!same_or_absent(old, got))
+      return "[" + std::to_string(i) + "]: expected " + value_text(old) + ", got " + value_text(got);
+  }
+  return ": its items changed";
+}
+
 }  // namespace
 
 // ---- Inputs
@@ -472,8 +483,7 @@ std::string StateGuards::name_of(PyObject* object) const {
 
 bool StateGuards::miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const {
   if (why == nullptr) return false;
-  *why = name_of(owner);
-  if (key != nullptr) *why += "[" + value_text(key) + "]";
+  *why = text_of_item(owner, key);
   *why += ": expected " + value_text(expected) + ", got " + value_text(got);
   return false;
 }
@@ -487,7 +497,9 @@ bool StateGuards::dict_same(const Dict& guard, std::string* why) const {
     return true;
   }
   if (PyDict_GET_SIZE(guard.dict.get()) != static_cast<Py_ssize_t>(guard.items.size())) {
-    if (why != nullptr) *why = name_of(guard.dict.get()) + ": expected another number of keys";
+    if (why != nullptr)
+      *why = text_of_container(guard.dict.get()) + ": expected " + std::to_string(guard.items.size()) + " keys, got " +
+             std::to_string(PyDict_GET_SIZE(guard.dict.get()));
     return false;
   }
   PyObject *key, *value;
@@ -509,7 +521,20 @@ bool StateGuards::dicts_hold(std::string* why) {
   const std::vector<uint32_t> changed = watch_.changed();
   const bool hold = std::all_of(changed.begin(), changed.end(), [&](uint32_t i) { return dict_same(dicts_[i], why); });
   if (hold) watch_.all_hold();
+  if (!hold && why != nullptr) prefer_public(changed, why);
   return hold;
+}
+
+// Torch's modules and other classes keep their own books in attributes with an underscore, which change beside what the
+// program has changed. The change of another attribute is the reason, where there is one.
+void StateGuards::prefer_public(const std::vector<uint32_t>& changed, std::string* why) const {
+  for (const uint32_t i : changed)
+    for (const auto& [key, value] : dicts_[i].items) {
+      PyObject* const got = value_under(dicts_[i].dict.get(), key.get());
+      if (is_private_item(key.get()) || same_or_absent(value.get(), got)) continue;
+      miss(why, dicts_[i].dict.get(), key.get(), value.get(), got);
+      return;
+    }
 }
 
 bool StateGuards::holds(std::string* why) {
@@ -520,7 +545,8 @@ bool StateGuards::holds(std::string* why) {
   }
   for (const List& guard : lists_) {
     if (same_items(guard.contents.get(), guard.list.get())) continue;
-    if (why != nullptr) *why = name_of(guard.list.get()) + ": its items changed";
+    if (why != nullptr)
+      *why = text_of_container(guard.list.get()) + change_of_items(guard.contents.get(), guard.list.get());
     return false;
   }
   for (const Set& guard : sets_) {
@@ -528,19 +554,22 @@ bool StateGuards::holds(std::string* why) {
                                         : PyObject_RichCompareBool(guard.set.get(), guard.contents.get(), Py_EQ);
     if (same == 1 && (guard.kinds == 0 || kinds_of_numbers(guard.set.get()) == guard.kinds)) continue;
     PyErr_Clear();
-    if (why != nullptr) *why = name_of(guard.set.get()) + ": its items changed";
+    if (why != nullptr) *why = text_of_container(guard.set.get()) + ": its items changed";
     return false;
   }
   for (const Length& guard : lengths_) {
     if (PyObject_Size(guard.container.get()) == guard.count) continue;
-    if (why != nullptr) *why = name_of(guard.container.get()) + ": expected " + std::to_string(guard.count) + " items";
+    if (why != nullptr) {
+      *why = text_of_container(guard.container.get()) + ": expected " + std::to_string(guard.count) + " items";
+      *why += ", got " + std::to_string(PyObject_Size(guard.container.get()));
+    }
     return false;
   }
   for (const Member& guard : members_) {
     if (guard.place != nullptr && *guard.place == guard.value.get()) continue;
     const PyRef got = member_of(guard.owner.get(), guard.descriptor.get());
     if (!same_or_absent(guard.value.get(), got.get()))
-      return miss(why, guard.owner.get(), nullptr, guard.value.get(), got.get());
+      return miss(why, guard.owner.get(), guard.descriptor.get(), guard.value.get(), got.get());
   }
   return true;
 }

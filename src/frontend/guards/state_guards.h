@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "frontend/cpython/constant_values.h"
@@ -156,7 +157,14 @@ class StateGuards {
   }
   bool dicts_hold(std::string* why);
   bool dict_same(const Dict& guard, std::string* why) const;
+  void prefer_public(const std::vector<uint32_t>& changed, std::string* why) const;
   bool miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const;
+  // The place of an item for messages, with the path by which the program reaches it (state_guard_paths.cpp).
+  std::string text_of_item(PyObject* owner, PyObject* key) const;
+  std::string text_of_container(PyObject* container) const;
+  bool any_item(const std::function<bool(PyObject*, PyObject*, PyObject*)>& tell) const;
+  std::string path_of(PyObject* object, std::unordered_set<PyObject*>& seen) const;
+  std::string path_of_item(PyObject* container, PyObject* key, std::unordered_set<PyObject*>& seen) const;
 
   bool is_input(PyObject* container, PyObject* key) const {
     return !inputs_.empty() && is_one_of_inputs(container, key);
@@ -201,5 +209,7 @@ class StateGuards {
   std::vector<Member> members_;
   std::unordered_map<PyObject*, std::string> names_;
 };
+
+bool is_private_item(PyObject* key);
 
 }  // namespace cresset::frontend

@@ -467,7 +467,7 @@ class CaptureRun final : public SegmentMaker {
       if (home_ != nullptr) note_eager_fallback();  // refusing the first segment makes it an eager call instead
     } else if (!is_repeated_) {
       ++live_totals().graph_breaks;
-      CRESSET_LOG(Recompiles, request_.name + ": graph break: " + at.text());
+      CRESSET_LOG(GraphBreaks, request_.name + ": graph break: " + at.text() + " " + at.advice());
       note_reason(request_.name, at);
     }
     keep_segment();
@@ -695,8 +695,8 @@ class CaptureRun final : public SegmentMaker {
     for (const std::shared_ptr<CacheEntry>& known : last.point->resume_entries) {
       if (!begins_with(*known, state, frames, kwargs)) continue;
       if (!known->eager_reason.empty())
-        CRESSET_LOG(Recompiles, request_.name + ": eager fallback from " + last.point->place.text() + ": " +
-                                    known->eager_reason.text());
+        CRESSET_LOG(GraphBreaks, request_.name + ": eager fallback from " + last.point->place.text() + ": " +
+                                     known->eager_reason.text());
       if (!known->eager_reason.empty() || ++repeated_ > threshold::kRepeated) return nullptr;
       is_repeated_ = true;
       break;

@@ -51,8 +51,8 @@ std::shared_ptr<CacheEntry> make_resume_entry(const CompileOptions& options, con
     builder.varying_objects = nullptr;
     take_state(entry->guards, last.point->automatic_dynamic, builder, dynamic);
   } catch (const UnsupportedArgument& e) {
-    CRESSET_LOG(Recompiles, "no graph segment can begin at " + last.point->place.text() + ": " + e.path + " of type " +
-                                e.type_name + " cannot be guarded");
+    CRESSET_LOG(GraphBreaks, "no graph segment can begin at " + last.point->place.text() + ": " + e.path + " of type " +
+                                 e.type_name + " cannot be guarded");
     return nullptr;
   }
   if (last.point->worth.exhausted() || !has_room(*last.point, entry->args, options.resume_entry_limit))

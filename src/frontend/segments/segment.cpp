@@ -354,7 +354,7 @@ void GraphSegment::compile_and_run() {
     refuse({BreakKind::DataDependentSize, e.what()});
     entry_->raised = true;                       // the next call specializes the operator's sizes
   } catch (const bridge::AssumptionFailed& e) {  // the program may suit other calls
-    CRESSET_LOG(Recompiles, std::string("one call runs eagerly: ") + e.what_without_backtrace());
+    CRESSET_LOG(GraphBreaks, std::string("one call runs eagerly: ") + e.what_without_backtrace());
   } catch (const InternalError& e) {
     internal_error = e.what();
     refuse({BreakKind::InternalError, "an error of cresset's own: " + internal_error});

@@ -402,11 +402,27 @@ struct SessionHooks {
   }
 };
 
+// Names for messages: a method's object, and the variables of the function's closure.
+static void name_roots(StateGuards& guards, PyObject* function) {
+  PyObject* plain = function;
+  if (PyMethod_Check(function)) {
+    plain = PyMethod_GET_FUNCTION(function);
+    const bool of_module =
+        PyFunction_Check(plain) &&
+        PyUnicode_CompareWithASCIIString(((PyFunctionObject*)plain)->func_name, "_wrapped_call_impl") == 0;
+    guards.name(PyMethod_GET_SELF(function), of_module ? "model" : "self");
+  }
+  PyObject* const closure = PyFunction_Check(plain) ? PyFunction_GET_CLOSURE(plain) : nullptr;
+  if (closure == nullptr) return;
+  const PyRef names = PyRef::steal(PyCode_GetFreevars((PyCodeObject*)PyFunction_GET_CODE(plain)));
+  if (!names) return PyErr_Clear();
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(closure) && i < PyTuple_GET_SIZE(names.get()); ++i)
+    guards.name(PyTuple_GET_ITEM(closure, i), utf8(PyTuple_GET_ITEM(names.get(), i)));
+}
+
 PyRef Session::call(PyObject* function, PyObject* args, PyObject* kwargs) {
   reads_.learn_function(function);
-  if (PyMethod_Check(function)) {
-    segment_.guards().name(PyMethod_GET_SELF(function), "self");
-  }
+  name_roots(segment_.guards(), function);
   return watched([&] { return PyRef::steal(cresset_eval_call(function, args, kwargs)); });
 }
 

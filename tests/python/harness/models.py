@@ -7,11 +7,9 @@ scales of 1e-6, attention so flat that it is a mean).
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -21,36 +19,6 @@ import torch
 from torch import Tensor, nn
 
 TINY, REAL = "tiny", "real"
-_LIBRARIES: list[torch.library.Library] = []  # operators live as long as the object with their definitions
-
-
-def _define_torchvision_operators() -> None:
-    """timm and parts of transformers import torchvision, whose C++ part does not load on another build of torch. Its
-    Python part then misses the schemas of two operators, unused by the models here."""
-    if _torchvision_operators_load():
-        return
-    library = torch.library.Library("torchvision", "DEF")
-    library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    _LIBRARIES.append(library)
-
-
-def _torchvision_operators_load() -> bool:
-    if hasattr(torch.ops.torchvision, "nms"):
-        return True
-    spec = importlib.util.find_spec("torchvision")
-    if spec is None or spec.submodule_search_locations is None:
-        return False
-    for library in Path(next(iter(spec.submodule_search_locations))).glob("_C*.so"):
-        try:
-            torch.ops.load_library(str(library))
-            return hasattr(torch.ops.torchvision, "nms")
-        except (OSError, RuntimeError):
-            return False
-    return False
-
-
-_define_torchvision_operators()
 
 
 @dataclass(frozen=True)
