@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "bridge/aten/autograd_history.h"
+#include "bridge/aten/dtypes.h"
+#include "bridge/aten/memory_view.h"
 #include "bridge/autograd/gradients.h"
 
 namespace cresset::bridge {
@@ -110,7 +112,7 @@ void GradientRecorder::note_views(const std::vector<at::Tensor>& results) {
   for (const at::Tensor& result : results) {
     if (!is_recorded_view(result) || !result.requires_grad()) continue;
     const auto* meta = torch::autograd::impl::get_view_autograd_meta(result);
-    if (is_one_of_several(result) && meta->grad_fn_) {
+    if (meta->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT && meta->grad_fn_) {
       Viewed& known = viewed_[result.unsafeGetTensorImpl()];
       known.node = meta->grad_fn_->name(), known.number = meta->output_nr_;
     }
@@ -135,8 +137,10 @@ void GradientRecorder::link_views(std::vector<OutputSpec>& specs, const std::vec
     const auto of = std::find_if(outputs.begin(), outputs.end(),
                                  [&](const at::Tensor& t) { return t.unsafeGetTensorImpl() == known->second.of; });
     const size_t j = static_cast<size_t>(of - outputs.begin());
-    const bool linked = of != outputs.end() && j != i && specs[j].is_view && specs[j].kind == specs[i].kind &&
-                        specs[j].position == specs[i].position && specs[j].dtype == specs[i].dtype;
+    const bool linked =
+        of != outputs.end() && j != i && specs[j].is_view && specs[j].kind == specs[i].kind &&
+        specs[j].position == specs[i].position &&
+        (specs[j].dtype == specs[i].dtype || shows_parts_of(to_torch(specs[j].dtype), to_torch(specs[i].dtype)));
     if (linked) specs[i].viewed = static_cast<uint32_t>(j);
   }
 }

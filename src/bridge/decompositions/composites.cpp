@@ -34,6 +34,7 @@
 
 #include <numeric>
 
+#include "bridge/aten/autograd_history.h"
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/capture.h"
 #include "bridge/capture/eager_call.h"
@@ -497,9 +498,9 @@ at::Tensor isclose(const at::Tensor& self, const at::Tensor& other, double rtol,
   return close.logical_or(at::isfinite(actual).logical_and(actual <= allowed));
 }
 
-// ATen's version needs the sizes as numbers.
+// ATen's version needs the sizes as numbers. Where autograd may refuse the write, its message names ATen's view.
 at::Tensor& fill_diagonal(at::Tensor& self, const at::Scalar& value, bool wrap) {
-  if (self.dim() != 2 || wrap)
+  if (self.dim() != 2 || wrap || !may_rebase(self))
     return at::_ops::fill_diagonal_::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), self, value, wrap);
   self.diagonal().fill_(value);
   return self;
