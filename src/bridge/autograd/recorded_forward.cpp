@@ -346,9 +346,17 @@ at::Tensor RecordedForward::argument(const RecordedCall* call, ValueId id) const
   }
   if (!given->history.valid()) return value.requires_grad() ? value.detach() : value;
   const at::Tensor& history = values_[given->history.index];
-  if (depends_[id.index] && (!history.defined() || !history.requires_grad()))
+  if (depends_[id.index] && (!history.defined() || !history.requires_grad())) {
+    if (given->history == id && is_made_on_record(id)) return value;  // by an operator without derivative: view(dtype)
     cannot("it reads a tensor whose history is not known");
+  }
   return given->history == id || !history.requires_grad() ? value : with_history_of(value, history);
+}
+
+bool RecordedForward::is_made_on_record(ValueId id) const {
+  if (graph_->value(id).kind != graph::Value::Kind::Result) return false;
+  const RecordedCall* const call = backward_.record->call_of(graph_->value(id).node);
+  return call == nullptr || call->recorded || recorded_.contains(call);
 }
 
 // Finds calls made in no_grad mode which must be recorded. Autograd's C++ functions compute in this mode, but their
@@ -544,8 +552,20 @@ void RecordedForward::add_hooks() {
   }
 }
 
+// Contents of the caller's tensors that a call wrote unseen: formulas read them in place of those before the write.
+void RecordedForward::restore_inputs() {
+  for (const std::vector<ValueId>* list : {&graph_->inputs, &graph_->constants})
+    for (const ValueId v : *list) {
+      const auto found = contents_.find(v);
+      at::Tensor& value = values_[v.index];
+      if (found == contents_.end() || !value.defined()) continue;
+      value = value.requires_grad() ? with_history_of(found->second, value) : found->second.detach();
+    }
+}
+
 std::vector<bool> RecordedForward::run() {
   std::vector<bool> read(values_.size());
+  restore_inputs();
   for (const graph::NodeId id : needed(read)) run_node(id);
   add_hooks();
   return read;
@@ -600,6 +620,10 @@ std::vector<at::Tensor> RecordedForward::gradients(const std::vector<at::Tensor>
       if (!found[i].defined() && leads_to(backward_, root, places[i]))
         found[i] = zeros_of_leaf(leaves_[places[i]], tangents[root]);
     out[places[i]] = std::move(found[i]);
+    if (out[places[i]].defined() && !out[places[i]].requires_grad() && backward_.record->behind_writes[places[i]])
+      for (size_t root = 0; root < tangents.size(); ++root)
+        if (tangents[root].defined() && tangents[root].requires_grad() && leads_to(backward_, root, places[i]))
+          out[places[i]] = out[places[i]] + zeros_of_leaf(leaves_[places[i]], tangents[root]);
   }
   return out;
 }
