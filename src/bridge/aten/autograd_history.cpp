@@ -109,7 +109,9 @@ void History::restore(const std::shared_ptr<const History>& history, const at::T
   if (!is_recorded_view(tensor)) return;
   auto* view = torch::autograd::impl::get_view_autograd_meta(tensor);
   put_back(view->get_backward_view().base_, history != nullptr ? history->of_base_ : Edge());
-  view->set_attr_version(static_cast<uint32_t>(tensor._version()));
+  // The history of other views is forbidden after a write, which a question for it still has to notice.
+  if (view->get_creation_meta() == torch::autograd::CreationMeta::DEFAULT)
+    view->set_attr_version(static_cast<uint32_t>(tensor._version()));
 }
 
 bool may_rebase(const at::Tensor& tensor) {

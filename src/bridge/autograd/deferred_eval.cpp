@@ -284,7 +284,7 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
                (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
       tensor->take_history(real[i]);
       if (!is_callers && !real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
-    } else if (is_leaf && real[i].requires_grad()) {
+    } else if (is_leaf && real[i].requires_grad() && !is_unrecorded_view(trace[i])) {
       take_place_of(real[i], trace[i]);
     } else {
       own_history.push_back(trace[i]);

@@ -82,6 +82,8 @@ void GradientRecorder::describe(OutputSpec& spec, const at::Tensor& output) cons
     spec.detached = known->second.detached, spec.unrecorded = known->second.unrecorded;
   if (const auto view = viewed_.find(output.unsafeGetTensorImpl()); view != viewed_.end())
     spec.node = view->second.node, spec.number = view->second.number;
+  // A view of a root has lost this by now.
+  if (!spec.node.empty() && !spec.of_unrecorded) spec.one_of_several = true;
 }
 
 namespace {
@@ -112,7 +114,7 @@ void GradientRecorder::note_views(const std::vector<at::Tensor>& results) {
   for (const at::Tensor& result : results) {
     if (!is_recorded_view(result) || !result.requires_grad()) continue;
     const auto* meta = torch::autograd::impl::get_view_autograd_meta(result);
-    if (meta->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT && meta->grad_fn_) {
+    if (meta->grad_fn_ && (is_one_of_several(result) || unrecorded_view_behind(result).defined())) {
       Viewed& known = viewed_[result.unsafeGetTensorImpl()];
       known.node = meta->grad_fn_->name(), known.number = meta->output_nr_;
     }
