@@ -45,6 +45,33 @@ ROWS = {
         1,
         "with torch.no_grad():\n    v = a.squeeze(0)\nw = v.squeeze((0,))\na.fill_(3)\nreturn (w,)",
     ),
+    # Views without a record, whose memory was written since, and a write before.
+    "turned part of an unrecorded view": (
+        "leaf((6,))",
+        NO_MODE,
+        1,
+        "v = a.unfold(-1, 1, 2)\nwith torch.no_grad():\n    w = v.as_strided(v.shape, v.stride()[::-1])\n"
+        "    w[1::2].transpose_(0, 0)\nreturn (w,)",
+    ),
+    "outdated, and contiguous": (
+        "leaf((4, 3)) * 1",
+        "torch.no_grad",
+        1,
+        "v = a[1]\nv.div_(2)\nwith torch.enable_grad():\n    return (v.contiguous() is v,)",
+    ),
+    "unrecorded view of a written tensor": (
+        "leaf((6, 3))",
+        NO_MODE,
+        1,
+        "v = a.masked_fill(a > 0, 1)\nv.neg_()\nwith torch.no_grad():\n    w = v.unfold(-2, 1, 2)\nreturn (w,)",
+    ),
+    # A write to a view of a copy, which a size of 1 makes a view of the argument.
+    "view of a view by size": (
+        "leaf((6, 1)) * 1",
+        NO_MODE,
+        1,
+        "v = a[::2].flatten()[None]\nv.scatter_(-1, torch.zeros_like(v, dtype=torch.int64), 2)\nreturn (v,)",
+    ),
     # Hooks of views, before a break and behind it.
     "hook before a part of complex numbers": (
         "complex_leaf((9,))",
