@@ -49,6 +49,7 @@ class RecordedForward {
   void find_recorded();
   void restore_inputs();
   void restore(graph::ValueId id, const at::Tensor& result) const;
+  std::vector<at::Tensor> run_strided(const graph::Node& node, const at::Tensor& view) const;
   void run_steps(const graph::Node& node);
   at::Tensor argument(const RecordedCall* call, graph::ValueId id) const;
   bool is_made_on_record(graph::ValueId id) const;

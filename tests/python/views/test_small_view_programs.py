@@ -109,6 +109,7 @@ ROWS = {
         2,
         "v = a.view(torch.float64)\nv[..., 0] = 2\nreturn (a.flip(0),)",
     ),
+    "strided row": ("leaf((4, 3))", NO_MODE, 2, "v = a[..., 0].as_strided((2,), (1,))\nreturn (v * v,)"),
     # Strides of single elements, read from views with a conjugate or negative bit.
     "zeros like": ("plain((4,))", NO_MODE, 0, "v = torch._neg_view(a[::2])[..., ::2]\nreturn (torch.zeros_like(v),)"),
     "resolved": ("complex_plain((7,))", NO_MODE, 0, "v = a.conj()[-1].unsqueeze(0)\nreturn (v.imag.resolve_neg(),)"),
