@@ -65,7 +65,7 @@ class CaptureKernel final : public c10::OperatorKernel {
     } catch (const CaptureAbort& e) {
       // Autograd regenerates views of the caller's tensors: they do not belong to the program.
       if (capture->says_history() && is_of_real_tensors(*stack)) return run_natively(handle_, *capture, *stack);
-      const std::vector<at::Tensor> written = written_tensors(*stack);
+      const std::vector<at::Tensor> written = written_copies(*stack);
       capture->flush(e.reason());
       require_written(written, *stack);
     } catch (const std::exception& e) {
@@ -90,15 +90,15 @@ class CaptureKernel final : public c10::OperatorKernel {
                        });
   }
 
-  // The written tensors. The end of the segment makes views of copies which eager mode has as views, and of views of
-  // these copies (possible_views.cpp), and autograd has permitted the write before.
-  std::vector<at::Tensor> written_tensors(const Stack& stack) const {
+  // The written tensors which are no views. The end of the segment makes views of those which eager mode has as views
+  // (possible_views.cpp), and autograd has permitted the write before.
+  std::vector<at::Tensor> written_copies(const Stack& stack) const {
     std::vector<at::Tensor> out;
     const auto& arguments = handle_.schema().arguments();
     for (size_t i = 0; c10::GradMode::is_enabled() && i < arguments.size(); ++i) {
       const c10::IValue& v = stack[stack.size() - arguments.size() + i];
       if (arguments[i].alias_info() == nullptr || !arguments[i].alias_info()->isWrite() || !v.isTensor()) continue;
-      if (v.toTensor().defined()) out.push_back(v.toTensor());
+      if (v.toTensor().defined() && !is_recorded_view(v.toTensor())) out.push_back(v.toTensor());
     }
     return out;
   }

@@ -180,10 +180,11 @@ void ResultViews::set_versions(const std::vector<at::Tensor>& results) const {
   }
 }
 
-// A view of a caller's tensor, perhaps of a copy which eager mode makes as a view (possible_views.cpp). The segment may
-// end inside of an operator, below autograd, which must be told of such copies and of their views.
-static bool is_captured_view(const OutputSpec& spec) {
-  return spec.notes != nullptr && spec.value.valid() && !c10::InferenceMode::is_enabled();
+// A copy of the program which eager mode makes as a view of a caller's tensor (possible_views.cpp). The segment may end
+// inside of an operator, below autograd: autograd knows all other views already, and must be told of this one.
+static bool is_copied_view(const OutputSpec& spec) {
+  return spec.notes != nullptr && spec.value.valid() && spec.notes->choices.contains(spec.value) &&
+         !c10::InferenceMode::is_enabled();
 }
 
 // Whether no other result lies in the same memory.
@@ -220,7 +221,7 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
       out[i] = view(v, base.detach(), geometry.data(), exact);
     } else if (!fresh) {  // the mode at the start of the segment
       std::optional<AboveAutograd> recording;
-      if (is_captured_view(v.spec)) recording.emplace();
+      if (is_copied_view(v.spec)) recording.emplace();
       const at::AutoGradMode mode(!v.spec.unrecorded);
       out[i] = view(v, base, geometry.data(), exact, out);
     } else {

@@ -65,13 +65,6 @@ ROWS = {
         1,
         "v = a.masked_fill(a > 0, 1)\nv.neg_()\nwith torch.no_grad():\n    w = v.unfold(-2, 1, 2)\nreturn (w,)",
     ),
-    # A write to a view of a copy, which a size of 1 makes a view of the argument.
-    "view of a view by size": (
-        "leaf((6, 1)) * 1",
-        NO_MODE,
-        1,
-        "v = a[::2].flatten()[None]\nv.scatter_(-1, torch.zeros_like(v, dtype=torch.int64), 2)\nreturn (v,)",
-    ),
     # Hooks of views, before a break and behind it.
     "hook before a part of complex numbers": (
         "complex_leaf((9,))",
