@@ -78,6 +78,13 @@ bool is_unrecorded_view(const at::Tensor& tensor) {
   return is_view_made(tensor, torch::autograd::CreationMeta::NO_GRAD_MODE) && !recorded_edge(tensor).is_valid();
 }
 
+bool is_outdated_view(const at::Tensor& tensor) {
+  if (!is_recorded_view(tensor) || !tensor.requires_grad()) return false;
+  const auto* view = torch::autograd::impl::get_view_autograd_meta(tensor);
+  return view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT &&
+         view->get_attr_version() != static_cast<uint32_t>(tensor._version());
+}
+
 at::Tensor unrecorded_view_behind(const at::Tensor& tensor) {
   if (!is_recorded_view(tensor)) return {};
   const torch::autograd::Node* const end = recorded_edge(at::Tensor(tensor._base())).function.get();
@@ -109,7 +116,9 @@ void History::restore(const std::shared_ptr<const History>& history, const at::T
   if (!is_recorded_view(tensor)) return;
   auto* view = torch::autograd::impl::get_view_autograd_meta(tensor);
   put_back(view->get_backward_view().base_, history != nullptr ? history->of_base_ : Edge());
-  view->set_attr_version(static_cast<uint32_t>(tensor._version()));
+  // The history of other views is forbidden after a write, which a question for it still has to notice.
+  if (view->get_creation_meta() == torch::autograd::CreationMeta::DEFAULT)
+    view->set_attr_version(static_cast<uint32_t>(tensor._version()));
 }
 
 bool may_rebase(const at::Tensor& tensor) {

@@ -41,6 +41,9 @@ bool is_one_of_several(const at::Tensor& tensor);
 // Whether the tensor is a view, made in no_grad mode, of a tensor which requires gradients.
 bool is_unrecorded_view(const at::Tensor& tensor);
 
+// Whether autograd refuses to say what has become of a view, because its memory was written since it was made.
+bool is_outdated_view(const at::Tensor& tensor);
+
 // The base, where the tensor is a recorded view of such a view: no gradient reaches the base. Else undefined.
 at::Tensor unrecorded_view_behind(const at::Tensor& tensor);
 

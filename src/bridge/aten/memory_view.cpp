@@ -4,9 +4,13 @@
 
 namespace cresset::bridge {
 
+bool shows_parts_of(c10::ScalarType whole, c10::ScalarType parts) {
+  return c10::isComplexType(whole) && parts == c10::toRealValueType(whole);
+}
+
 // All memory which `base` reaches, as elements of another dtype.
 static at::Tensor elements_as(const at::Tensor& base, c10::ScalarType dtype) {
-  if (base.is_complex() && dtype == c10::toRealValueType(base.scalar_type())) return at::view_as_real(base);
+  if (shows_parts_of(base.scalar_type(), dtype)) return at::view_as_real(base);
   const auto from = static_cast<int64_t>(base.element_size()), to = static_cast<int64_t>(c10::elementSize(dtype));
   if (from == to) return base.view(dtype);
   int64_t reach = base.numel() == 0 ? 0 : 1;

@@ -10,4 +10,7 @@ namespace cresset::bridge {
 at::Tensor view_of_memory(const at::Tensor& base, c10::ScalarType dtype, c10::IntArrayRef sizes,
                           c10::IntArrayRef strides, int64_t offset);
 
+// Whether elements of `parts` are the real and imaginary parts of elements of `whole`.
+bool shows_parts_of(c10::ScalarType whole, c10::ScalarType parts);
+
 }  // namespace cresset::bridge

@@ -12,6 +12,7 @@
 #include "bridge/capture/control_flow.h"
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/executor/visible_strides.h"
+#include "ops/op_traits.h"
 #include "passes/rewriter.h"
 
 namespace cresset::bridge {
@@ -199,6 +200,17 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
       }
 }
 
+// The value whose memory the views show, also as elements of another dtype.
+graph::ValueId shown_memory(const graph::Graph& graph, graph::ValueId value) {
+  graph::ValueId v = passes::memory_of(graph, value);
+  while (graph.value(v).node.valid()) {
+    const graph::Node& node = graph.node(graph.value(v).node);
+    if (ops::traits(node.op).elements != ops::Elements::Reinterpreted) break;
+    v = passes::memory_of(graph, std::get<graph::ValueId>(node.args[0]));
+  }
+  return v;
+}
+
 // Whether the result is a copy which eager mode makes as a view of a caller's tensor (possible_views.cpp).
 bool is_copied_view(const Captured& captured, const OutputSpec& spec) {
   if (spec.kind != OutputSpec::Kind::Input || !spec.is_view || spec.detached || !spec.value.valid()) return false;
@@ -206,7 +218,7 @@ bool is_copied_view(const Captured& captured, const OutputSpec& spec) {
   const bool written = std::any_of(graph.mutations.begin(), graph.mutations.end(), [&](const graph::Mutation& m) {
     return !m.is_constant && m.input == spec.position;
   });
-  return !written && passes::memory_of(graph, spec.value) != graph.inputs[spec.position];
+  return !written && shown_memory(graph, spec.value) != graph.inputs[spec.position];
 }
 
 // Copies which eager mode makes as views get the history of views. Autograd has recorded all other views itself.
@@ -272,7 +284,7 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
                (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
       tensor->take_history(real[i]);
       if (!is_callers && !real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
-    } else if (is_leaf && real[i].requires_grad()) {
+    } else if (is_leaf && real[i].requires_grad() && !is_unrecorded_view(trace[i])) {
       take_place_of(real[i], trace[i]);
     } else {
       own_history.push_back(trace[i]);

@@ -266,14 +266,31 @@ std::vector<bool> DoubleBackward::free_to_change(const Call& call) const {
   return out;
 }
 
+// Values that formulas read from memory which autograd saved and the call then wrote unseen (y.data.add_(1) behind
+// y = x.relu()): the formula of relu reads the new contents.
+std::vector<DoubleBackward::Rewritten> DoubleBackward::rewritten() const {
+  std::vector<Rewritten> out;
+  for (const graph::ValueId v : needed()) {
+    if (graph_.value(v).kind != graph::Value::Kind::Result) continue;
+    const RecordedCall* const call = backward_->record->call_of(graph_.value(v).node);
+    const RecordedCall::Given* const given = call != nullptr && !call->is_backward ? call->find(v) : nullptr;
+    if (given == nullptr || !given->history.valid() || given->history == v) continue;
+    const graph::TensorType &had = graph_.type(given->history), &has = graph_.type(v);
+    if (had.dtype == has.dtype && had.sizes == has.sizes) out.push_back({given->history, v});
+  }
+  return out;
+}
+
 // Gives the run the contents at the call of each value that a formula reads and that depends on changed tensors.
 void DoubleBackward::keep_contents(RecordedForward& forward, const Call& call, const std::vector<at::Tensor>& saved,
                                    const std::vector<bool>& changed) const {
   std::vector<bool> depends = changed;
+  const std::vector<Rewritten> rewritten = this->rewritten();
+  for (const Rewritten& r : rewritten) depends[r.saved.index] = true;
   for (const graph::NodeId id : graph_.order) {
     bool any = false;
     graph::Graph::for_each_value(graph_.node(id).args, [&](const graph::ValueId& v) { any |= depends[v.index]; });
-    for (const graph::ValueId v : graph_.node(id).results) depends[v.index] = any;
+    for (const graph::ValueId v : graph_.node(id).results) depends[v.index] = any || depends[v.index];
   }
   std::vector<graph::ValueId> wanted = needed();
   std::erase_if(wanted, [&](graph::ValueId v) { return !depends[v.index]; });
@@ -281,6 +298,7 @@ void DoubleBackward::keep_contents(RecordedForward& forward, const Call& call, c
   const at::NoGradGuard no_history;
   interpreted(call, saved, wanted, [&](Interpreter& interpreter) {
     for (const graph::ValueId v : wanted) forward.keep(v, interpreter.known(v));
+    for (const Rewritten& r : rewritten) forward.keep(r.saved, interpreter.known(r.contents));
     return std::vector<at::Tensor>();
   });
 }

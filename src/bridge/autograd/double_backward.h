@@ -73,6 +73,10 @@ class DoubleBackward {
   std::vector<bool> free_to_change(const Call& call) const;
   void keep_contents(RecordedForward& forward, const Call& call, const std::vector<at::Tensor>& saved,
                      const std::vector<bool>& changed) const;
+  struct Rewritten {
+    graph::ValueId saved, contents;
+  };
+  std::vector<Rewritten> rewritten() const;
   std::vector<bool> depends_on_leaves(const Call& call) const;
   void check(const Call& call, const std::vector<bool>& read) const;
   std::vector<at::Tensor> constants_of(const Call& call) const;

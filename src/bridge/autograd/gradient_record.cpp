@@ -263,6 +263,8 @@ std::vector<at::Tensor> GradientRecorder::differentiable(const std::vector<at::T
           own_leaves_.push_back(result);
         else
           why = "a result is a view of a leaf that the call made";
+      } else if (is_own(base)) {
+        why = "a result in the memory of a caller's tensor has a history of its own";
       }
       continue;
     }
@@ -353,8 +355,8 @@ struct Reached {
 };
 
 // Adds the leaves which have gradients, in the order in which the run of the autograd graph arrived at them.
-std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Tensor>& roots, const Ends& ends,
-                                   std::vector<Reached> leaves) {
+std::vector<at::Tensor> add_leaves(Backward& backward, AutogradRecord& record, const std::vector<at::Tensor>& roots,
+                                   const Ends& ends, std::vector<Reached> leaves) {
   std::stable_sort(leaves.begin(), leaves.end(),
                    [&](const Reached& a, const Reached& b) { return ends.arrival(a.edge) < ends.arrival(b.edge); });
   std::vector<Edge> edges;
@@ -376,8 +378,10 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   std::iota(order.begin(), order.end(), 0);
   if (backward.groups.empty()) order = as_edges(edges);
   std::vector<at::Tensor> gradients;
+  const std::vector<bool> behind_writes = behind_written_views(roots, edges);
   for (const size_t i : order) {
     backward.leaves.push_back(leaves[i].place);
+    record.behind_writes.push_back(behind_writes[i]);
     gradients.push_back(leaves[i].gradient);
   }
   return gradients;
@@ -656,7 +660,7 @@ void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leave
     TraceTensor* const arriving = TraceTensor::from(found.at(next++));
     if (arriving != nullptr) intermediates.gradient = capture_.value_of(*arriving);
   }
-  const std::vector<at::Tensor> gradients = add_leaves(backward, roots, ends, std::move(reached));
+  const std::vector<at::Tensor> gradients = add_leaves(backward, record, roots, ends, std::move(reached));
   std::vector<graph::ValueId> outputs;
   backward.gradients = capture_.outputs_of_subgraph(gradients, outputs);
   backward.part = part.end();

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "bridge/aten/autograd_history.h"
+#include "bridge/aten/dtypes.h"
+#include "bridge/aten/memory_view.h"
 #include "bridge/autograd/gradients.h"
 
 namespace cresset::bridge {
@@ -80,6 +82,8 @@ void GradientRecorder::describe(OutputSpec& spec, const at::Tensor& output) cons
     spec.detached = known->second.detached, spec.unrecorded = known->second.unrecorded;
   if (const auto view = viewed_.find(output.unsafeGetTensorImpl()); view != viewed_.end())
     spec.node = view->second.node, spec.number = view->second.number;
+  // A view of a root has lost this by now.
+  if (!spec.node.empty() && !spec.of_unrecorded) spec.one_of_several = true;
 }
 
 namespace {
@@ -110,7 +114,7 @@ void GradientRecorder::note_views(const std::vector<at::Tensor>& results) {
   for (const at::Tensor& result : results) {
     if (!is_recorded_view(result) || !result.requires_grad()) continue;
     const auto* meta = torch::autograd::impl::get_view_autograd_meta(result);
-    if (is_one_of_several(result) && meta->grad_fn_) {
+    if (meta->grad_fn_ && (is_one_of_several(result) || unrecorded_view_behind(result).defined())) {
       Viewed& known = viewed_[result.unsafeGetTensorImpl()];
       known.node = meta->grad_fn_->name(), known.number = meta->output_nr_;
     }
@@ -135,8 +139,10 @@ void GradientRecorder::link_views(std::vector<OutputSpec>& specs, const std::vec
     const auto of = std::find_if(outputs.begin(), outputs.end(),
                                  [&](const at::Tensor& t) { return t.unsafeGetTensorImpl() == known->second.of; });
     const size_t j = static_cast<size_t>(of - outputs.begin());
-    const bool linked = of != outputs.end() && j != i && specs[j].is_view && specs[j].kind == specs[i].kind &&
-                        specs[j].position == specs[i].position && specs[j].dtype == specs[i].dtype;
+    const bool linked =
+        of != outputs.end() && j != i && specs[j].is_view && specs[j].kind == specs[i].kind &&
+        specs[j].position == specs[i].position &&
+        (specs[j].dtype == specs[i].dtype || shows_parts_of(to_torch(specs[j].dtype), to_torch(specs[i].dtype)));
     if (linked) specs[i].viewed = static_cast<uint32_t>(j);
   }
 }

@@ -1,6 +1,7 @@
 #include "bridge/autograd/leaf_groups.h"
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/tensor.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <set>
 #include <unordered_map>
 #include <utility>
+
+#include "bridge/aten/autograd_history.h"
 
 namespace cresset::bridge {
 namespace {
@@ -112,6 +115,47 @@ std::vector<Backward::Intermediate> intermediate_outputs(const std::vector<at::T
     for (size_t k = 0; k < roots.size(); ++k)
       if (from[i][k] && k != i) intermediates.from.push_back(static_cast<uint32_t>(k));
     if (!intermediates.from.empty()) out.push_back(std::move(intermediates));
+  }
+  return out;
+}
+
+bool is_read_by_others(const at::Tensor& view, const std::vector<at::Tensor>& live) {
+  if (!is_recorded_view(view) || !view.requires_grad()) return false;
+  const Edge edge = torch::autograd::impl::gradient_edge(view);
+  Order order({});
+  for (const at::Tensor& t : live)
+    if (t.requires_grad() && !is_recorded_view(t) && t.grad_fn()) order.add(t.grad_fn().get());
+  bool found = false;
+  const size_t count = order.arrange().size();
+  for (size_t n = 0; n < count; ++n)
+    order.each_edge(n, [&](const Edge& next, int64_t) { found = found || next == edge; });
+  return found;
+}
+
+// Whether the node's gradient is made of nothing but sizes.
+static bool gives_zeros(Node& node) {
+  const std::string name = node.name();
+  return name.starts_with("ZeroBackward") || name.starts_with("FillBackward");
+}
+
+std::vector<bool> behind_written_views(const std::vector<at::Tensor>& roots, const std::vector<Edge>& leaves) {
+  Order order(leaves);
+  for (const at::Tensor& root : roots) order.add(root.grad_fn().get());
+  const std::vector<Node*>& nodes = order.arrange();
+  std::vector<bool> reached(nodes.size()), behind(nodes.size()), out(leaves.size());
+  for (const at::Tensor& root : roots) reached[order.place(root.grad_fn().get())] = true;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (!reached[n] || gives_zeros(*nodes[n])) continue;
+    if (dynamic_cast<torch::autograd::CopySlices*>(nodes[n]) != nullptr) behind[n] = true;
+    order.each_edge(n, [&](const Edge& edge, int64_t leaf) {
+      if (leaf >= 0) {
+        out[static_cast<size_t>(leaf)] = out[static_cast<size_t>(leaf)] || behind[n];
+        return;
+      }
+      const size_t next = order.place(edge.function.get());
+      reached[next] = true;
+      behind[next] = behind[next] || behind[n];
+    });
   }
   return out;
 }

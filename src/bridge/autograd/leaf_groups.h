@@ -26,6 +26,14 @@ std::vector<Backward::Holder> holders(const std::vector<at::Tensor>& roots,
                                       const std::vector<torch::autograd::Edge>& leaves,
                                       const std::vector<Backward::Group>& groups);
 
+// By leaf: whether a node of a write to a view leads to it, with a gradient which depends on the roots' gradients.
+std::vector<bool> behind_written_views(const std::vector<at::Tensor>& roots,
+                                       const std::vector<torch::autograd::Edge>& leaves);
+
+// Whether a live tensor of the capture, other than views, was computed from this view. The gradients of the call's
+// results then do not pass the view, where a hook would see them.
+bool is_read_by_others(const at::Tensor& view, const std::vector<at::Tensor>& live);
+
 // Whether autograd has saved a tensor for this node. Only Python bindings of the classes tell, so the front end
 // supplies the function.
 inline bool (*holds_tensors)(torch::autograd::Node&) = [](torch::autograd::Node&) { return true; };

@@ -21,6 +21,7 @@
 #include "bridge/capture/graph_interpreter.h"
 #include "bridge/decompositions/recurrent_gradients.h"
 #include "ops/effects.h"
+#include "passes/rewriter.h"
 
 namespace cresset::bridge {
 
@@ -296,11 +297,24 @@ static std::vector<ValueId> wanted(const graph::Graph& graph, const Backward& ba
   return out;
 }
 
+// The view on which the program called as_strided. The graph's operator starts from the base, and gradients reach the
+// base through the view alone.
+static std::optional<ValueId> strided_view(const graph::Graph& graph, const RecordedCall* call,
+                                           const graph::Node& node) {
+  static const graph::OpId as_strided = graph::op_id("aten::as_strided");
+  if (node.op != as_strided || call == nullptr || call->given.empty()) return std::nullopt;
+  const ValueId base = std::get<ValueId>(node.args[0]), view = call->given[0].value;
+  if (!view.valid() || view == base || passes::memory_of(graph, view) != base) return std::nullopt;
+  return graph.type(view).dtype == graph.type(base).dtype ? std::optional(view) : std::nullopt;
+}
+
 static void read_arguments(const graph::Graph& graph, const Backward& backward, graph::NodeId id,
                            std::vector<bool>& read) {
   const graph::Node node = without_statistics(graph.node(id));
   graph::Graph::for_each_value(node.args, [&](const ValueId& v) { read[v.index] = true; });
-  if (const RecordedCall* call = backward.record->call_of(id))
+  const RecordedCall* const call = backward.record->call_of(id);
+  if (const auto view = strided_view(graph, call, node)) read[view->index] = true;
+  if (call != nullptr)
     for (const RecordedCall::Given& given : call->given)
       if (given.history.valid() && read[given.value.index]) read[given.history.index] = true;
 }
@@ -346,9 +360,17 @@ at::Tensor RecordedForward::argument(const RecordedCall* call, ValueId id) const
   }
   if (!given->history.valid()) return value.requires_grad() ? value.detach() : value;
   const at::Tensor& history = values_[given->history.index];
-  if (depends_[id.index] && (!history.defined() || !history.requires_grad()))
+  if (depends_[id.index] && (!history.defined() || !history.requires_grad())) {
+    if (given->history == id && is_made_on_record(id)) return value;  // by an operator without derivative: view(dtype)
     cannot("it reads a tensor whose history is not known");
+  }
   return given->history == id || !history.requires_grad() ? value : with_history_of(value, history);
+}
+
+bool RecordedForward::is_made_on_record(ValueId id) const {
+  if (graph_->value(id).kind != graph::Value::Kind::Result) return false;
+  const RecordedCall* const call = backward_.record->call_of(graph_->value(id).node);
+  return call == nullptr || call->recorded || recorded_.contains(call);
 }
 
 // Finds calls made in no_grad mode which must be recorded. Autograd's C++ functions compute in this mode, but their
@@ -417,13 +439,28 @@ void RecordedForward::restore(ValueId id, const at::Tensor& result) const {
   if (differ_beyond_rounding(target, source)) target.copy_(source);
 }
 
+std::vector<at::Tensor> RecordedForward::run_strided(const graph::Node& node, const at::Tensor& view) const {
+  const at::Tensor& base = values_[std::get<ValueId>(node.args[0]).index];
+  if (!base.defined() || !view.is_alias_of(base)) return {};
+  const auto integers = [&](size_t i) {
+    std::vector<int64_t> out;
+    for (const sym::ExprId e : std::get<std::vector<sym::ExprId>>(node.args.at(i))) out.push_back(integer_(e));
+    return out;
+  };
+  const int64_t offset = integer_(std::get<sym::ExprId>(node.args.at(3)));
+  return {at::as_strided(view, integers(1), integers(2), base.storage_offset() + offset)};
+}
+
 void RecordedForward::run_node(graph::NodeId id) {
   static const graph::OpId steps = graph::op_id("cresset::recurrent_steps");
   const graph::Node node = without_statistics(graph_->node(id));
   const RecordedCall* const call = backward_.record->call_of(id);
   if (node.op == steps) return run_steps(node);
   const at::AutoGradMode mode(call == nullptr || call->recorded || recorded_.contains(call));
-  std::vector<at::Tensor> results = run_recorded(*graph_, node, [&](ValueId v) { return argument(call, v); }, integer_);
+  std::vector<at::Tensor> results;
+  if (const auto view = strided_view(*graph_, call, node); view && values_[view->index].defined())
+    results = run_strided(node, argument(call, *view));
+  if (results.empty()) results = run_recorded(*graph_, node, [&](ValueId v) { return argument(call, v); }, integer_);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) continue;
     restore(node.results[i], results[i]);
@@ -544,8 +581,20 @@ void RecordedForward::add_hooks() {
   }
 }
 
+// Contents of the caller's tensors that a call wrote unseen: formulas read them in place of those before the write.
+void RecordedForward::restore_inputs() {
+  for (const std::vector<ValueId>* list : {&graph_->inputs, &graph_->constants})
+    for (const ValueId v : *list) {
+      const auto found = contents_.find(v);
+      at::Tensor& value = values_[v.index];
+      if (found == contents_.end() || !value.defined()) continue;
+      value = value.requires_grad() ? with_history_of(found->second, value) : found->second.detach();
+    }
+}
+
 std::vector<bool> RecordedForward::run() {
   std::vector<bool> read(values_.size());
+  restore_inputs();
   for (const graph::NodeId id : needed(read)) run_node(id);
   add_hooks();
   return read;
@@ -600,6 +649,10 @@ std::vector<at::Tensor> RecordedForward::gradients(const std::vector<at::Tensor>
       if (!found[i].defined() && leads_to(backward_, root, places[i]))
         found[i] = zeros_of_leaf(leaves_[places[i]], tangents[root]);
     out[places[i]] = std::move(found[i]);
+    if (out[places[i]].defined() && !out[places[i]].requires_grad() && backward_.record->behind_writes[places[i]])
+      for (size_t root = 0; root < tangents.size(); ++root)
+        if (tangents[root].defined() && tangents[root].requires_grad() && leads_to(backward_, root, places[i]))
+          out[places[i]] = out[places[i]] + zeros_of_leaf(leaves_[places[i]], tangents[root]);
   }
   return out;
 }

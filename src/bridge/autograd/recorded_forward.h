@@ -47,9 +47,12 @@ class RecordedForward {
   std::vector<graph::NodeId> needed(std::vector<bool>& read) const;
   void run_node(graph::NodeId id);
   void find_recorded();
+  void restore_inputs();
   void restore(graph::ValueId id, const at::Tensor& result) const;
+  std::vector<at::Tensor> run_strided(const graph::Node& node, const at::Tensor& view) const;
   void run_steps(const graph::Node& node);
   at::Tensor argument(const RecordedCall* call, graph::ValueId id) const;
+  bool is_made_on_record(graph::ValueId id) const;
   void keep_history(const RecordedCall* call, graph::ValueId id);
   void give_history(graph::ValueId id);
   void add_metadata(torch::autograd::Node& node, const std::optional<graph::ValueId>& of) const;

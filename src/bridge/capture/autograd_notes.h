@@ -51,6 +51,8 @@ struct AutogradRecord {
   std::vector<RecordedCall> calls;                        // in order
   std::vector<RecordedFunction> functions;
   std::vector<graph::ValueId> roots;
+  // By leaf: whether gradients pass through a write to a view. They depend on the tangents, whatever was written.
+  std::vector<bool> behind_writes;
   bool complete = true;       // whether the whole computation of the autograd graph is known
   bool reads_copies = false;  // the backward subgraph reads values recomputed by a checkpoint
 };

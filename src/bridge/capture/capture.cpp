@@ -361,8 +361,13 @@ graph::ValueId Capture::memory_of(TraceTensor& tensor) {
 
 graph::ValueId Capture::read(const TraceTensor& tensor, graph::ValueId memory) {
   static const graph::OpId conj = graph::op_id("aten::conj_physical"), neg = graph::op_id("aten::neg");
-  if (tensor.is_conj()) memory = recorder_.call(conj, {memory})[0];
-  return tensor.is_neg() ? recorder_.call(neg, {memory})[0] : memory;
+  const auto cloned = [&](graph::OpId op) {
+    memory = recorder_.call(op, {memory})[0];
+    storages_.notes()->clones.insert(memory);
+  };
+  if (tensor.is_conj()) cloned(conj);
+  if (tensor.is_neg()) cloned(neg);
+  return memory;
 }
 
 namespace {

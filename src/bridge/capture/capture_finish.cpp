@@ -67,6 +67,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
   spec.of_unrecorded = of_history && unrecorded_view_behind(output).defined();
   spec.one_of_several = is_one_of_several(output);
+  spec.inference = output.is_inference();
   gradients_.describe(spec, output);
   const bool recorded = storage.home == OutputSpec::Kind::GraphOutput || (!spec.detached && !spec.unrecorded);
   if (!view && recorded && trace.chain() != nullptr) spec.within = trace.chain()->within;

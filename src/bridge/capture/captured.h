@@ -44,6 +44,8 @@ bool gives_source(const ViewChoice& choice, c10::IntArrayRef sizes, c10::IntArra
 struct LayoutNotes {
   std::unordered_map<graph::ValueId, graph::ValueId> lies_as;  // value of a write -> the earlier value with its layout
   std::unordered_map<graph::ValueId, ViewChoice> choices;
+  // Values read from a view with a conjugate or negative bit: ATen clones such a view for an operator without support.
+  std::unordered_set<graph::ValueId> clones;
 };
 
 struct SymbolBinding {
@@ -70,6 +72,7 @@ struct OutputSpec {
   bool plain = false;           // an alias without gradients of a result with gradients (y.detach() beside y)
   bool hidden_alias = false;    // shares memory with a caller's tensor, with a history of its own: no later call has it
   bool leaf = false;            // requires gradients and is a leaf which the call made
+  bool inference = false;       // an inference tensor, also where its base is an ordinary tensor (x.view(dtype))
 
   // The first result with which it shares a version counter other than its base's (`y.data` beside `y`).
   static constexpr uint32_t kOfBase = UINT32_MAX;

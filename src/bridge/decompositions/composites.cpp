@@ -34,6 +34,7 @@
 
 #include <numeric>
 
+#include "bridge/aten/autograd_history.h"
 #include "bridge/aten/op_schema.h"
 #include "bridge/capture/capture.h"
 #include "bridge/capture/eager_call.h"
@@ -49,6 +50,7 @@
 #include "bridge/decompositions/recurrent_layers.h"
 #include "bridge/decompositions/signals.h"
 #include "bridge/symbolic/size_oblivious.h"
+#include "bridge/symbolic/tensor_geometry.h"
 #include "bridge/symbolic/view_or_copy.h"
 #include "ops/library_traits.h"
 
@@ -436,6 +438,15 @@ at::Tensor cloned(const at::Tensor& self) {
   return out;
 }
 
+// Whether contiguous() gives the tensor back, which is then guarded. Autograd refuses to record a copy of an outdated
+// view, and eager mode makes no copy.
+bool must_give_back(const at::Tensor& self, c10::MemoryFormat format) {
+  const TraceTensor* const trace = is_outdated_view(self) ? TraceTensor::from(self) : nullptr;
+  return trace != nullptr && !trace->is_conj() && !trace->is_neg() &&
+         geometry::decide_format(trace->capture().env(), trace->type().sizes, trace->type().strides, format,
+                                 [] { return current_reason(); });
+}
+
 // Where a size is inferred beside one of 0, ATen's code for symbolic sizes divides by it; that for numbers says what is
 // wrong.
 void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
@@ -443,12 +454,17 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
   const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
   const ViewOrCopy choice(op.schema().name() == "aten::contiguous" ? args[1].toMemoryFormat()
                                                                    : at::MemoryFormat::Contiguous);
+  const bool asks_contiguous = op.schema().name() == "aten::contiguous";
   try {
+    if (asks_contiguous && must_give_back(args[0].toTensor(), args[1].toMemoryFormat())) {
+      stack->erase(stack->end() - static_cast<long>(count), stack->end());
+      stack->push_back(args[0]);
+      return;
+    }
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     Capture* const capture = Capture::current();
     if (capture == nullptr || capture->closed()) return;
     const at::Tensor &self = args[0].toTensor(), made = stack->back().toTensor();
-    const bool asks_contiguous = op.schema().name() == "aten::contiguous";
     if (asks_contiguous && capture->storages().is_given_back(self, made, choice)) {
       stack->back() = self;
     } else if (asks_contiguous && made.is_same(self) && lies_apart(*capture, self)) {
@@ -497,9 +513,9 @@ at::Tensor isclose(const at::Tensor& self, const at::Tensor& other, double rtol,
   return close.logical_or(at::isfinite(actual).logical_and(actual <= allowed));
 }
 
-// ATen's version needs the sizes as numbers.
+// ATen's version needs the sizes as numbers. Where autograd may refuse the write, its message names ATen's view.
 at::Tensor& fill_diagonal(at::Tensor& self, const at::Scalar& value, bool wrap) {
-  if (self.dim() != 2 || wrap)
+  if (self.dim() != 2 || wrap || !may_rebase(self))
     return at::_ops::fill_diagonal_::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), self, value, wrap);
   self.diagonal().fill_(value);
   return self;

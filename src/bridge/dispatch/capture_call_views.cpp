@@ -1,3 +1,4 @@
+#include <ATen/ops/slice.h>
 #include <c10/core/InferenceMode.h>
 
 #include "bridge/capture/sym_node.h"
@@ -194,6 +195,16 @@ void CaptureCall::view() {
   finish_with(one_view(parent, view_op(), std::move(args)));
 }
 
+// ATen's unsafe splits slice, and give each part a counter of its own. In inference mode no kernel of autograd comes
+// before them. The slices of an ordinary tensor are then views for autograd, and later views of them share the counter
+// of the base.
+static at::Tensor unsafe_slice(Capture& capture, const at::Tensor& of, size_t d, sym::ExprId start, sym::ExprId end) {
+  const auto number = [&](sym::ExprId e) { return SymNode::make_int(capture.env_ptr(), capture.env().simplify(e)); };
+  at::Tensor out = at::slice_symint(of, static_cast<int64_t>(d), number(start), number(end), 1);
+  out.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
+  return out;
+}
+
 void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
   static const graph::OpId unbind = graph::op_id("aten::unbind.int"), split = graph::op_id("aten::split.Tensor"),
                            split_sizes = graph::op_id("aten::split_with_sizes"),
@@ -208,10 +219,13 @@ void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
   } else if (entry_.functional == split || entry_.functional == split_sizes || entry_.functional == unsafe ||
              entry_.functional == unsafe_sizes) {
     const size_t d = checked_dim(parent, args[2]);
+    const bool as_slices = entry_.functional != split && entry_.functional != split_sizes &&
+                           c10::InferenceMode::is_enabled() && !argument(0).toTensor().is_inference();
     sym::ExprId start = pool.constant(0);
     for (const sym::ExprId size : pieces(parent, args, d)) {
       const sym::ExprId end = pool.add(start, size);
-      out.push_back(slice(parent, args[0], d, start, end));
+      out.push_back(as_slices ? unsafe_slice(capture_, argument(0).toTensor(), d, start, end)
+                              : slice(parent, args[0], d, start, end));
       start = end;
     }
   } else {
@@ -300,6 +314,7 @@ void CaptureCall::in_place_view() {
   TraceTensor* target = TraceTensor::from(self);
   if (target == nullptr || InputProxy::proxy_of(self.unsafeGetTensorImpl()) != nullptr)
     abort_capture(BreakKind::SideEffect, entry_.name + " on a tensor from outside changes its shape for good");
+  capture_.storages().guard_copies_of(target->storage_id().index);  // counts as a write
   std::vector<Arg> args = arguments_of_view(*target);
   at::Tensor result = entry_.functional == as_strided() ? strided(self, std::move(args))
                                                         : one_view(*target, entry_.functional, std::move(args));

@@ -48,16 +48,17 @@ at::Tensor ResultViews::viewed(const View& v, const at::Tensor& base, c10::Array
   const bool is_callers = v.spec.kind != OutputSpec::Kind::GraphOutput;
   if (v.spec.viewed >= made.size() || (is_callers && v.spec.detached) || v.spec.plain) return {};
   const at::Tensor& of = made[v.spec.viewed];
-  const bool records = of.defined() && is_recorded_view(of) && of.requires_grad() && base.requires_grad();
-  return records && base.scalar_type() == v.dtype ? of : at::Tensor();
+  if (!of.defined() || !is_recorded_view(of) || !of.requires_grad() || !base.requires_grad()) return {};
+  if (of.scalar_type() == v.dtype) return of;
+  return shows_parts_of(of.scalar_type(), v.dtype) ? at::view_as_real(of.is_conj() ? of.conj() : of) : at::Tensor();
 }
 
 namespace {
 
-// Autograd's node of a view among several: its messages name the node and the number of the view.
-class SeveralViews final : public torch::autograd::Node {
+// Autograd's node of a view which must not be written: messages name the node and the number of the view.
+class NamedView final : public torch::autograd::Node {
  public:
-  SeveralViews(torch::autograd::Edge next, std::string name, uint32_t number)
+  NamedView(torch::autograd::Edge next, std::string name, uint32_t number)
       : Node(torch::autograd::edge_list{std::move(next)}), name_(std::move(name)), number_(number) {}
   std::string name() const override { return name_; }
 
@@ -71,12 +72,11 @@ class SeveralViews final : public torch::autograd::Node {
   uint32_t number_;
 };
 
-void mark_one_of_several(const at::Tensor& view, const OutputSpec& spec) {
+void mark_node(const at::Tensor& view, const OutputSpec& spec) {
   auto* meta = torch::autograd::impl::get_view_autograd_meta(view);
-  meta->set_creation_meta(torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
+  if (spec.one_of_several) meta->set_creation_meta(torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
   if (spec.node.empty() || !meta->grad_fn_) return;
-  NodePtr node =
-      make_node<SeveralViews>(torch::autograd::Edge(meta->grad_fn_, meta->output_nr_), spec.node, spec.number);
+  NodePtr node = make_node<NamedView>(torch::autograd::Edge(meta->grad_fn_, meta->output_nr_), spec.node, spec.number);
   for (uint32_t i = 0; i < spec.number; ++i) node->add_input_metadata(torch::autograd::Node::undefined_input());
   node->add_input_metadata(view);
   meta->grad_fn_ = std::move(node);
@@ -107,6 +107,8 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
     const at::NoGradGuard unrecorded;
     start = at::alias(base);
   }
+  if (v.spec.inference && !base.is_inference() && c10::InferenceMode::is_enabled())
+    start = base.view(base.scalar_type());
   at::Tensor parent = of.defined() ? of : start;
   size_t known = of.defined() ? views_[v.spec.viewed].spec.within.size() : 0;
   for (const Extent& extent : v.spec.within) {
@@ -125,7 +127,7 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   const int64_t offset = numbers[2 * rank];
   const at::Tensor strided = part_of(parent, start, v.dtype, sizes, strides, offset);
   at::Tensor out = with_bits(strided, v.spec);
-  if (v.spec.one_of_several && is_recorded_view(out)) mark_one_of_several(out, v.spec);
+  if ((v.spec.one_of_several || !v.spec.node.empty()) && is_recorded_view(out)) mark_node(out, v.spec);
   return out;
 }
 

@@ -65,6 +65,7 @@ class FixedStrides {
       const bool copied = notes_.choices.contains(r);
       fixed_[r.index] = like != notes_.lies_as.end()          ? fixed_[like->second.index]
                         : copied                              ? false
+                        : notes_.clones.contains(r)           ? is_fixed_clone(node, r)
                         : asked                               ? is_fixed(node, *def, r)
                         : loose_views().reinterprets(node.op) ? fixed_[std::get<ValueId>(node.args[0]).index]
                                                               : true;  // no rule says more than the formula
@@ -78,6 +79,12 @@ class FixedStrides {
         node.args, [&](ValueId v) { any = any || category(graph_.type(v).dtype) == DTypeCategory::Complex; });
     return any || std::any_of(node.results.begin(), node.results.end(),
                               [&](ValueId v) { return category(graph_.type(v).dtype) == DTypeCategory::Complex; });
+  }
+
+  bool is_fixed_clone(const graph::Node& node, ValueId result) const {
+    const ValueId source = std::get<ValueId>(node.args[0]);
+    return fixed_[source.index] && in_rows(graph_.pool(), graph_.type(source)) &&
+           in_rows(graph_.pool(), graph_.type(result));
   }
 
   bool is_fixed(const graph::Node& node, const ops::OpDef& def, ValueId result) const {
@@ -229,6 +236,9 @@ class VisibleStrides::Maker {
     if (const auto choice = notes_.choices.find(node.results[0]); choice != notes_.choices.end()) {
       step.choice = choice->second;
       step.args.assign(1, choice->second.source);
+    } else if (notes_.clones.contains(node.results[0])) {
+      step.op = graph::op_id("aten::clone");
+      step.args = {node.args[0], graph::None{}};
     }
     for (Arg& arg : step.args) note(arg);
     for (const ValueId r : node.results) step.results.push_back(place(r));

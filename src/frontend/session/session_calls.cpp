@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "bridge/aten/autograd_history.h"
+#include "bridge/autograd/leaf_groups.h"
 #include "bridge/decompositions/vmap_rules.h"
 #include "frontend/cache_entries/growing_containers.h"
 #include "frontend/cpython/dict_keys.h"
@@ -77,6 +79,19 @@ static void end_before_native_call(bridge::Capture& capture, BreakReason why) {
   if (capture.closed() && !inside_transform()) bridge::Capture::leave_dispatch_state();
 }
 
+// A hook which autograd calls is about to be registered for a view, from which other tensors of the segment were
+// computed: their gradients must pass the view, and the segment keeps autograd's own graph.
+static void keep_graph_before_hook(OpenSegment& segment, PyObject* object) {
+  if (object == nullptr || !is_tensor(object)) return;
+  const bridge::AboveAutograd recording;
+  std::vector<at::Tensor> live = segment.capture().held();
+  for (const bridge::Storage& storage : segment.capture().storages())
+    if (storage.real.defined() && storage.version != 0) live.push_back(storage.real);
+  if (bridge::is_read_by_others(tensor_of(object), live))
+    segment.refuse(BreakKind::RequiredGradients,
+                   "gradients are wanted, and tensors are computed from a view with a hook");
+}
+
 // A Python function, which is evaluated unless its call mode says otherwise.
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
   if (PyObject* inner = cresset_eval_inside(call.callable); inner != nullptr && provenance_.existed(call.callable))
@@ -95,6 +110,10 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   }
   if (mode == CallMode::Disabled) {
     segment_.capture().set_location();
+    if (by_autograd)
+      keep_graph_before_hook(segment_, PyMethod_Check(callee) ? PyMethod_GET_SELF(callee)
+                                       : call.nargs > 0       ? call.args[0]
+                                                              : nullptr);
     end_before_native_call(segment_.capture(), by_tracer ? BreakReason(BreakKind::OtherTracer, kTraces)
                                                : by_autograd
                                                    ? BreakReason(BreakKind::AutogradFeature, kEagerAutogradCall)
