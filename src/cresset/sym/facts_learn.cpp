@@ -229,10 +229,12 @@ void Facts::replace_var(VarId var, ExprId by) {
 
 // sum == value becomes a rewrite rule for its largest monomial when all other monomials are smaller. This order makes
 // rewriting terminate. Of quotients, those by less are larger: 2 * ((h + 7)//8) == (h + 3)//4 replaces (h + 3)//4.
+// Units are smallest, since their variables are written in them.
 bool Facts::replace_monomial(ExprId sum, int64_t value) {
   TermList terms;
   pool_.terms(sum, terms);
   const auto divisor = [this](ExprId e) {
+    if (is_unit(e)) return Interval::kPosInf;
     const bool by_constant = pool_[e].kind == Kind::FloorDiv && pool_.is_const(pool_.operands(e)[1]);
     return by_constant ? pool_.const_value(pool_.operands(e)[1]) : 1;
   };

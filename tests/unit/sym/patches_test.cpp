@@ -55,6 +55,15 @@ TEST_F(PatchesTest, AnEquationOfTwoQuotientsReplacesTheFiner) {
   EXPECT_EQ(simple("(2*((t + 7)//8)*k + 2*d + (b//2) % 2) % ((t + 3)//4)"), "2*d + (b//2) % 2");
 }
 
+// A size that is known as a multiple is written in its unit, which no equation of quotients replaces.
+TEST_F(PatchesTest, AnEquationWithAUnitReplacesTheOtherQuotient) {
+  size("m", 3);
+  for (const char* guard : {"m % 3 == 0", "m//3 + m//6 == 1"}) env_.evaluate((*this)(guard), [] { return Reason{}; });
+  EXPECT_EQ(simple("m//3"), "m//3");
+  EXPECT_EQ(simple("m//6"), simple("1 - m//3"));
+  EXPECT_EQ(env_.evaluate((*this)("m % 2 == 1"), [] { return Reason{}; }), true);
+}
+
 TEST_F(PatchesTest, ProductsOfPatchesAreMultiples) {
   index("b", "4*n"), index("p", "((h + 1)//2)*((w + 1)//2)"), index("k", "c");
   const std::string sum = "(((h + 1)//2)*((w + 1)//2)*k + p + c*((h + 1)//2)*((w + 1)//2)*(b//4))";
