@@ -97,6 +97,7 @@ class Validation {
   void rewrites_of(uint32_t base, const std::vector<Assumption>& facts, const std::vector<const RewriteStep*>& steps) {
     for (const RewriteStep* step : steps) {
       if (step->base != base) continue;
+      if (prover_ == nullptr) prover_ = std::make_unique<Prover>(pool_);
       if (!time_left()) {
         settle(*step, Verdict::Unknown, *prover_);
         continue;
@@ -104,7 +105,6 @@ class Validation {
       Verdict verdict = Verdict::Unknown;
       for (int rounds = 1; rounds <= 3; ++rounds) {
         const std::vector<size_t> used = relevant(*step, facts, rounds);
-        if (prover_ == nullptr) prover_ = std::make_unique<Prover>(pool_);
         prover_->set_timeout(limits_.query_ms);
         prover_->push();
         for (const size_t i : used) prover_->assume(facts[i]);
