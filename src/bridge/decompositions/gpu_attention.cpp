@@ -26,6 +26,11 @@ using Optional = std::optional<at::Tensor>;
 using Scale = std::optional<double>;
 using ops::AttentionKernel;
 
+// Of the kernels of 16-bit dtypes.
+constexpr int64_t kMultipleOfFeatures = 8, kMostFeatures = 256;
+
+bool is_narrow(const at::Tensor& t) { return t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16; }
+
 // ---- operators
 
 bool has_kernel(const char* name) {
@@ -63,19 +68,16 @@ class PlannedSizes {
 std::optional<AttentionKernel> kernel_without_plan(const at::Tensor& query, const at::Tensor& key,
                                                    const at::Tensor& value, const Optional& mask, bool causal,
                                                    bool grouped) {
-  constexpr int64_t kMultiple = 8, kMostFeatures = 256;
   static auto& planned = *new PlannedSizes;
-  const at::ScalarType dtype = query.scalar_type();
   const int64_t features = query.size(3);
-  const bool narrow = dtype == at::kHalf || dtype == at::kBFloat16;
-  if (!narrow || features != value.size(3) || features % kMultiple != 0 || features > kMostFeatures ||
-      query.numel() == 0 || key.numel() == 0)
+  if (!is_narrow(query) || features != value.size(3) || features % kMultipleOfFeatures != 0 ||
+      features > kMostFeatures || query.numel() == 0 || key.numel() == 0)
     return std::nullopt;
   if (!is_given(mask)) {
     const bool flash = has_flash() && (query.size(2) == 1 || !planned.admit(query, key, causal));
     return flash ? std::optional(AttentionKernel::Flash) : std::nullopt;
   }
-  const bool fits = has_efficient() && !grouped && mask->dim() == 4 && mask->scalar_type() == dtype;
+  const bool fits = has_efficient() && !grouped && mask->dim() == 4 && mask->scalar_type() == query.scalar_type();
   return fits && !planned.admit(query, key, causal) ? std::optional(AttentionKernel::Efficient) : std::nullopt;
 }
 
@@ -213,12 +215,11 @@ bool are_alike(const Attention& a) {  // four dimensions, one batch, one number 
 std::optional<AttentionKernel> kernel_for(const Attention& a) {
   const bool deterministic = at::globalContext().deterministicAlgorithms();
   if (a.dropout != 0 || a.grouped || deterministic || !are_alike(a)) return std::nullopt;
-  const at::ScalarType dtype = a.query.scalar_type();
-  const bool narrow = dtype == at::kHalf || dtype == at::kBFloat16;
+  const bool narrow = is_narrow(a.query);
+  const int64_t multiple = narrow ? kMultipleOfFeatures : 4;
   const c10::SymInt features = a.query.sym_size(3), of_values = a.value.sym_size(3);
-  if ((!narrow && dtype != at::kFloat) || !divides(narrow ? 8 : 4, features) || !divides(narrow ? 8 : 4, of_values))
+  if ((!narrow && a.query.scalar_type() != at::kFloat) || !divides(multiple, features) || !divides(multiple, of_values))
     return std::nullopt;
-  constexpr int64_t kMostFeatures = 256;
   if (has_flash() && narrow && !is_given(a.mask) && same_size(features, of_values) &&
       holds(features.sym_le(kMostFeatures)))
     return AttentionKernel::Flash;
@@ -251,14 +252,12 @@ Optional aligned_mask(const Attention& a) {
 // Fused kernels of 16-bit dtypes take features in multiples of 8. Zeros beside the features change no score, and add
 // results that are dropped: kernels write them with the operands, where ATen would copy each operand.
 std::optional<Attention> with_padded_features(const Attention& a) {
-  constexpr int64_t kMultiple = 8, kMostFeatures = 256;
-  const at::ScalarType dtype = a.query.scalar_type();
-  if ((dtype != at::kHalf && dtype != at::kBFloat16) || a.dropout != 0 || !are_alike(a)) return std::nullopt;
+  if (!is_narrow(a.query) || a.dropout != 0 || !are_alike(a)) return std::nullopt;
   const c10::SymInt features = a.query.sym_size(3);
-  if (divides(kMultiple, features) || !same_size(features, a.value.sym_size(3)) ||
+  if (divides(kMultipleOfFeatures, features) || !same_size(features, a.value.sym_size(3)) ||
       !holds(features.sym_le(kMostFeatures)))
     return std::nullopt;
-  const std::vector<c10::SymInt> padding{0, kMultiple - features % kMultiple};
+  const std::vector<c10::SymInt> padding{0, kMultipleOfFeatures - features % kMultipleOfFeatures};
   Attention out = a;
   for (at::Tensor* t : {&out.query, &out.key, &out.value}) *t = at::constant_pad_nd_symint(*t, padding);
   if (!out.scale) out.scale = 1 / std::sqrt(static_cast<double>(features.guard_int(__FILE__, __LINE__)));

@@ -288,8 +288,7 @@ void KernelEmitter::start_splits(Value* chunks) {
 void KernelEmitter::leave_row_stores_to_one() {
   const auto& in_row = schedule_.store_in_row;
   if (!may_split() || std::find(in_row.begin(), in_row.end(), 0) != in_row.end()) return;
-  const auto joined = std::count(schedule_.skipped.begin(), schedule_.skipped.end(), 1);
-  const auto last = static_cast<uint32_t>(schedule_.analysis.stages - joined);
+  const auto last = static_cast<uint32_t>(schedule_.passes_of_splits());
   Value* split = s_.special(Intrinsic::nvvm_read_ptx_sreg_ctaid_y);
   Value* idle =
       s_.ir.CreateAnd(s_.ir.CreateICmpEQ(stage_, s_.ir.getInt32(last)), s_.ir.CreateICmpNE(split, s_.ir.getInt32(0)));

@@ -411,7 +411,7 @@ class Scheduler : Planner {
     set(kLanes, out_.lanes);
     set(kVariantSet, variants);
     set(kReductions, reductions);
-    set(kStages, out_.analysis.stages - std::count(out_.skipped.begin(), out_.skipped.end(), 1));
+    set(kStages, out_.passes_of_splits());
     set(kMaySplit, out_.may_split);
     set(kInOrder, !out_.scans.empty());
     set(kPasses, passes());
@@ -477,6 +477,8 @@ int Schedule::shared_threads() const { return big ? kFewThreads : kManyThreads; 
 bool Schedule::is_joined_sum(ScalarId id) const {
   return std::any_of(joined.begin(), joined.end(), [&](const auto& pair) { return pair.second == id; });
 }
+
+int64_t Schedule::passes_of_splits() const { return analysis.stages - std::count(skipped.begin(), skipped.end(), 1); }
 
 // Rows and columns of any size are Narrow64's: one loop of them has nothing to divide, and little to index.
 bool Schedule::has(Variant variant) const {

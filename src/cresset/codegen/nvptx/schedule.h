@@ -72,7 +72,8 @@ struct Schedule : KernelPlan {
   // it.
   std::vector<std::pair<ScalarId, ScalarId>> joined;
   bool is_joined_sum(ScalarId id) const;
-  std::vector<uint8_t> skipped;  // by pass: all its reductions are joined sums
+  std::vector<uint8_t> skipped;      // by pass: all its reductions are joined sums
+  int64_t passes_of_splits() const;  // launches before the last, where blocks share rows
 
   std::vector<ScalarId> scans;  // live scans over a loop: rows in order, which no blocks share
 
