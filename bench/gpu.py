@@ -1,5 +1,6 @@
 """Models on a GPU: cresset, eager mode and torch.compile in one process, in turns. Times are those of events on the
-device, so that work which is still queued counts; "issue" is the time after which a call returns.
+device, so that work which is still queued counts; "issue" is the time after which a call returns; "error" is the
+greatest difference from the same module in float64, over the greatest value.
 
     python bench/gpu.py [names...] [--dtypes f32,bf16] [--train] [--turns 9] [--sides ...] [--json file]
 """
@@ -7,6 +8,7 @@ device, so that work which is still queued counts; "issue" is the time after whi
 from __future__ import annotations
 
 import argparse
+import copy
 import gc
 import json
 import sys
@@ -78,6 +80,16 @@ def peak_of(run):
     return torch.cuda.max_memory_allocated() - before
 
 
+def in_f64(module, inputs):
+    """Returns the results of the module in float64: the reference of the errors of both sides."""
+
+    def doubled(value):
+        return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    with torch.no_grad():
+        return copy.deepcopy(module).double()(**tree_map(doubled, inputs))
+
+
 def measure(name, dtype, options):
     spec = models.MODELS[name]
     module = spec.build(models.REAL, DTYPES[dtype]).cuda()
@@ -102,6 +114,8 @@ def measure(name, dtype, options):
             mine = results
     if "eager" in runs and "cresset" in runs:
         row["difference"] = difference(mine, expected)
+        exact = in_f64(module, inputs)
+        row["error"] = {"cresset": difference(mine, exact), "eager": difference(expected, exact)}
     row["peak_mb"] = {which: round(peak_of(run) / 1e6, 1) for which, run in runs.items()}
     seconds, issued = ({which: [] for which in runs} for _ in range(2))
     order = list(runs)

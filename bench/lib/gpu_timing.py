@@ -33,7 +33,7 @@ def copy_bandwidth() -> float:
 def difference(got, expected) -> float:
     """Returns the greatest difference over the greatest value, among all results of floats."""
     found = [
-        ((a.float() - b.float()).abs().max() / b.float().abs().max().clamp_min(1e-6)).item()
+        ((a.double() - b.double()).abs().max() / b.double().abs().max().clamp_min(1e-6)).item()
         for a, b in zip(tree_leaves(got), tree_leaves(expected), strict=True)
         if isinstance(b, torch.Tensor) and b.is_floating_point() and b.numel()
     ]
