@@ -2,7 +2,10 @@
 device, so that work which is still queued counts; "issue" is the time after which a call returns; "error" is the
 greatest difference from the same module in float64, over the greatest value.
 
-    python bench/gpu.py [names...] [--dtypes f32,bf16] [--train] [--turns 9] [--sides ...] [--json file]
+    python bench/gpu.py [names...] [--dtypes f32,bf16] [--train | --step] [--turns 9] [--sides ...] [--json file]
+
+--step: whole training steps with AdamW. cresset compiles the step as a function; for torch.compile the module and the
+optimizer's step are compiled, its recommended form.
 """
 
 from __future__ import annotations
@@ -71,6 +74,25 @@ def one_call(function, module, inputs, train):
     return results
 
 
+def training_step(which, name, dtype):
+    """Returns a call of a whole step, with a module and an optimizer of its own."""
+    spec = models.MODELS[name]
+    module = spec.build(models.REAL, DTYPES[dtype]).cuda().train()
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-5, foreach=True)
+    forward, update = module, optimizer.step
+    if which == "compile":
+        forward, update = torch.compile(module), torch.compile(optimizer.step)
+
+    def step(**inputs):
+        results = forward(**inputs)
+        loss_of(results).backward()
+        update()
+        optimizer.zero_grad(set_to_none=True)
+        return results
+
+    return side(which, step) if which in ("cresset", "graphs") else step
+
+
 def peak_of(run):
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
@@ -95,25 +117,38 @@ def measure(name, dtype, options):
     module = spec.build(models.REAL, DTYPES[dtype]).cuda()
     batch, length = NAMES[name]
     inputs = tree_map(lambda v: v.cuda() if isinstance(v, torch.Tensor) else v, spec.inputs(module, batch, length))
-    row = {"name": name, "dtype": dtype, "train": options.train, "batch": batch, "length": length, "first_s": {}}
+    row = {
+        "name": name,
+        "dtype": dtype,
+        "train": options.train,
+        "step": options.step,
+        "batch": batch,
+        "length": length,
+        "first_s": {},
+    }
     runs = {}
+
+    def call(function):
+        return function(**inputs) if options.step else one_call(function, module, inputs, options.train)
+
     for which in options.sides:
-        function = side(which, module)
+        function = training_step(which, name, dtype) if options.step else side(which, module)
         torch.cuda.synchronize()
         start = time.perf_counter()
         torch.manual_seed(0)
-        results = one_call(function, module, inputs, options.train)
+        results = call(function)
         torch.cuda.synchronize()
         row["first_s"][which] = round(time.perf_counter() - start, 3)
         if which == "eager":
             expected = results
-        runs[which] = lambda function=function: one_call(function, module, inputs, options.train)
+        runs[which] = lambda function=function: call(function)
         for _ in range(8):  # also recordings of graphs
             runs[which]()
         if which == "cresset":
             mine = results
     if "eager" in runs and "cresset" in runs:
         row["difference"] = difference(mine, expected)
+    if "difference" in row and not options.step:  # in training mode dropout has no exact result
         exact = in_f64(module, inputs)
         row["error"] = {"cresset": difference(mine, exact), "eager": difference(expected, exact)}
     row["peak_mb"] = {which: round(peak_of(run) / 1e6, 1) for which, run in runs.items()}
@@ -151,6 +186,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--train", action="store_true")
+    parser.add_argument("--step", action="store_true")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--sides", default="cresset,eager,compile")
     parser.add_argument("--json")

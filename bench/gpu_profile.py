@@ -22,7 +22,7 @@ CALLS_BEFORE, CALLS = 8, 3  # recordings of graphs come before
 
 
 def kernels(run):
-    """{kernel: (launches, microseconds)} of a call."""
+    """{kernel: (launches, microseconds)} of a call, and the microseconds from its first kernel to the end of its last."""
     for _ in range(CALLS_BEFORE):
         run()
     torch.cuda.synchronize()
@@ -35,7 +35,9 @@ def kernels(run):
         if event.device_type == torch.autograd.DeviceType.CUDA:
             found[event.name][0] += 1
             found[event.name][1] += event.device_time
-    return {name: (count / CALLS, time / CALLS) for name, (count, time) in found.items()}
+    ranges = [e.time_range for e in profiled.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    span = (max(r.end for r in ranges) - min(r.start for r in ranges)) / CALLS
+    return {name: (count / CALLS, time / CALLS) for name, (count, time) in found.items()}, span
 
 
 def show(name, dtype, options):
@@ -46,9 +48,9 @@ def show(name, dtype, options):
     inputs = tree_map(lambda v: v.cuda() if isinstance(v, torch.Tensor) else v, inputs)
     for which in options.sides.split(","):
         function = gpu.side(which, module)
-        found = kernels(lambda function=function: gpu.one_call(function, module, inputs, options.train))
+        found, span = kernels(lambda function=function: gpu.one_call(function, module, inputs, options.train))
         count, time = (sum(v[i] for v in found.values()) for i in (0, 1))
-        print(f"{name} {dtype} {which}: {time:.0f} us in {count:.0f} kernels")
+        print(f"{name} {dtype} {which}: {time:.0f} us in {count:.0f} kernels, {span:.0f} us with gaps")
         for kernel, (launches, us) in sorted(found.items(), key=lambda item: -item[1][1])[: options.most]:
             print(f"{us:9.1f} us {launches:5.1f} x {kernel[:110]}", flush=True)
 

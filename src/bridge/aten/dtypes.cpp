@@ -1,9 +1,21 @@
 #include "bridge/aten/dtypes.h"
 
+#include <c10/util/Float8_e4m3fn.h>
+
+#include <cmath>
+
 #include "base/check.h"
 #include "bridge/aten/torch_modes.h"
+#include "loop/float8.h"
 
 namespace cresset::bridge {
+
+namespace {
+
+[[maybe_unused]] const bool told_of_saturation =
+    (loop::f8e4m3fn_saturates = !std::isnan(static_cast<float>(c10::Float8_e4m3fn(1e9f))));
+
+}  // namespace
 
 c10::ScalarType to_torch(DType dtype) {
   switch (dtype) {
@@ -31,12 +43,30 @@ c10::ScalarType to_torch(DType dtype) {
       return c10::kComplexFloat;
     case DType::C128:
       return c10::kComplexDouble;
+    case DType::C32:
+      return c10::kComplexHalf;
+    case DType::F8E4M3FN:
+      return c10::kFloat8_e4m3fn;
+    case DType::F8E5M2:
+      return c10::kFloat8_e5m2;
+    case DType::F8E4M3FNUZ:
+      return c10::kFloat8_e4m3fnuz;
+    case DType::F8E5M2FNUZ:
+      return c10::kFloat8_e5m2fnuz;
+    case DType::F8E8M0FNU:
+      return c10::kFloat8_e8m0fnu;
+    case DType::U16:
+      return c10::kUInt16;
+    case DType::U32:
+      return c10::kUInt32;
+    case DType::U64:
+      return c10::kUInt64;
   }
   CRESSET_CHECK(false, "unknown dtype");
 }
 
 std::optional<DType> from_torch(c10::ScalarType type) {
-  for (int i = 0; i <= static_cast<int>(DType::C128); ++i)
+  for (int i = 0; i < kDTypes; ++i)
     if (to_torch(static_cast<DType>(i)) == type) return static_cast<DType>(i);
   return std::nullopt;
 }

@@ -13,7 +13,7 @@
 namespace cresset::bridge {
 
 c10::ScalarType to_torch(DType dtype);
-// nullopt: quantized, float8, and further types which cresset does not model
+// nullopt: quantized, 4-bit, and further types which cresset does not model
 std::optional<DType> from_torch(c10::ScalarType type);
 c10::Device to_torch(graph::Device device);
 // A CUDA device without a number is the thread's current one.

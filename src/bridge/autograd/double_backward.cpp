@@ -148,10 +148,7 @@ std::vector<at::Tensor> DoubleBackward::constants_of(const Call& call) const {
 // Flags by value: whether a value depends on leaves with gradients.
 std::vector<bool> DoubleBackward::depends_on_leaves(const Call& call) const {
   static const graph::OpId detach = graph::op_id("aten::detach");
-  const auto may_depend = [&](graph::ValueId v) {
-    const DTypeCategory kind = category(graph_.type(v).dtype);
-    return kind == DTypeCategory::Float || kind == DTypeCategory::Complex;
-  };
+  const auto may_depend = [&](graph::ValueId v) { return is_differentiable(graph_.type(v).dtype); };
   std::vector<bool> out(graph_.value_count());
   // A tensor written as integers (`x.view(torch.int32)`) keeps its history, and its elements depend on integers.
   const auto by_history = [&](graph::NodeId node, graph::ValueId v) {

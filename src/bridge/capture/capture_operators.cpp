@@ -17,9 +17,9 @@
 #include "bridge/capture/meta_shape_rule.h"
 #include "bridge/capture/sym_node.h"
 #include "graph/text.h"
-#include "ops/complex.h"
 #include "ops/effects.h"
 #include "ops/op_def.h"
+#include "ops/special_dtypes.h"
 #include "sym/explain.h"
 
 namespace cresset::bridge {
@@ -51,10 +51,10 @@ void GraphRecorder::finish(Captured& out) {
 
 namespace {
 
-// Shape rules promote only real dtypes. The rules of views, copies and extents ignore dtypes.
+// Shape rules promote only usual dtypes. The rules of views, copies and extents ignore dtypes.
 bool applies(const ops::OpDef& def, const graph::Graph& graph, const std::vector<graph::Arg>& args) {
-  if (!ops::takes_complex(graph, args)) return true;
-  return def.op_class == ops::OpClass::View || def.traits.elements == ops::Elements::Kept;
+  if (!ops::takes_special(graph, args)) return true;
+  return def.op_class == ops::OpClass::View || def.traits.elements == ops::Elements::Kept || def.traits.special_dtypes;
 }
 
 // A CPU number fits everywhere. Eager mode raises where tensors of several devices do not fit.
@@ -122,7 +122,7 @@ GraphRecorder::Results GraphRecorder::record(graph::OpId op, std::vector<graph::
     found = result_types(op, args);
     check_programs_devices(op, args, found.types);
     check_dtypes(op, args, found.types);
-    if (!ops::takes_complex(graph(), args)) shapes_.add(found);  // a complex constant may count as a number
+    if (!ops::takes_special(graph(), args)) shapes_.add(found);  // a complex constant may count as a number
   }
   const bool refused = known != nullptr ? known->refused : found.refused;
   uint64_t absent = known != nullptr ? known->absent : found.absent;

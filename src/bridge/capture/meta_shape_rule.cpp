@@ -87,8 +87,9 @@ class MetaCall {
     if (on_meta_ || narrow_ || device_.kind == graph::DeviceKind::Cpu) return false;
     bool mixed = false;
     const auto see = [&](DType dtype) {
-      mixed = mixed || dtype == DType::F32 || (narrow_ && is_narrow(dtype) && *narrow_ != dtype);
-      if (is_narrow(dtype)) narrow_ = dtype;
+      const DType real = dtype == DType::C32 ? DType::F16 : dtype;
+      mixed = mixed || dtype == DType::F32 || dtype == DType::C64 || (narrow_ && is_narrow(real) && *narrow_ != real);
+      if (is_narrow(real)) narrow_ = real;
     };
     graph::Graph::for_each_value(args_, [&](const graph::ValueId& v) { see(capture_.graph().type(v).dtype); });
     for (const graph::Arg& arg : args_)
@@ -96,7 +97,10 @@ class MetaCall {
     if (mixed) narrow_.reset();
     return narrow_.has_value();
   }
-  DType dtype_of_result(DType made) const { return narrow_ && made == DType::F32 ? *narrow_ : made; }
+  DType dtype_of_result(DType made) const {
+    if (narrow_ == DType::F16 && made == DType::C64) return DType::C32;
+    return narrow_ && made == DType::F32 ? *narrow_ : made;
+  }
   // Called after the operator refused zeros: tries ones and identity matrices, then the meta kernel. Returns false when
   // no alternative is left.
   bool turn_to_another_way() {
@@ -206,7 +210,10 @@ class MetaCall {
     return wanted != nullptr && !*wanted ? 1u << 1 : 0;
   }
   static bool is_narrow(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-  DType dtype_of_sample(DType dtype) const { return narrow_ && is_narrow(dtype) ? DType::F32 : dtype; }
+  DType dtype_of_sample(DType dtype) const {
+    if (narrow_ && dtype == DType::C32) return DType::C64;
+    return narrow_ && is_narrow(dtype) ? DType::F32 : dtype;
+  }
 
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) const {
     if (on_meta_) return at::Tensor(at::detail::empty_strided_meta(sizes, strides, dtype));
@@ -450,11 +457,8 @@ class GenericRule {
   Tensors called(const std::function<int64_t(ExprId)>& value) {
     try {
       return call_.run(value);
-    } catch (const c10::NotImplementedError&) {
+    } catch (const std::exception&) {  // a missing kernel is said in several ways (FFT of float16)
       if (!call_.turn_to_wider_floats() && !call_.turn_to_another_way()) throw;
-      return called(value);
-    } catch (const std::exception&) {
-      if (!call_.turn_to_another_way()) throw;
       return called(value);
     }
   }

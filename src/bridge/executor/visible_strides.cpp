@@ -380,7 +380,7 @@ class AsRealNumbers {
  private:
   static DType real(DType dtype) {
     if (category(dtype) != DTypeCategory::Complex) return dtype;
-    return dtype == DType::C128 ? DType::F64 : DType::F32;
+    return dtype == DType::C128 ? DType::F64 : dtype == DType::C64 ? DType::F32 : DType::F16;
   }
 
   graph::Graph& graph_;

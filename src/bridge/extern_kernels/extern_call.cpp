@@ -358,6 +358,7 @@ std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, 
   if (runs_on(c10::kCUDA, call, context)) {
     if (auto product = bind_few_rows_product(call, context)) return product;
     if (auto product = bind_padded_product(call, context)) return product;
+    if (auto gradient = bind_embedding_gradient(call, context)) return gradient;
   }
   if (!runs_on(c10::kCPU, call, context)) return bind_boxed_call(call, context);
   if (auto linear = bind_linear_call(call, context)) return linear;

@@ -47,11 +47,16 @@ DType promote(DType a, DType b) {
   if (category(a) == category(b)) return promote_same_category(a, b);
   const DType hi = category(a) > category(b) ? a : b;
   const DType lo = hi == a ? b : a;
-  if (hi == DType::C64 && lo == DType::F64) return DType::C128;
-  return hi;
+  if (category(hi) != DTypeCategory::Complex) return hi;
+  if (lo == DType::F64) return DType::C128;
+  const bool wider = lo == DType::F32 || lo == DType::BF16;
+  return hi == DType::C32 && wider ? DType::C64 : hi;
 }
 
-DType compute_dtype(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype; }
+DType compute_dtype(DType dtype) {
+  const bool narrow = dtype == DType::F16 || dtype == DType::BF16 || category(dtype) == DTypeCategory::Float8;
+  return narrow ? DType::F32 : dtype;
+}
 
 DType accumulate_dtype(DType dtype) { return is_integral(dtype) ? DType::I64 : compute_dtype(dtype); }
 

@@ -11,9 +11,9 @@ struct CostModel {
   // Up to this number of operations, recomputing a value is cheaper than storing and loading it.
   uint32_t cheap_operations = 3;
   uint32_t cheap_operations_without_reads = 8;
-  // Recomputing is also cheaper for a value broadcast from inputs this many times smaller, which stay in caches (outer
-  // products of masks).
-  int64_t spread_by = 4;
+  // Recomputing is also cheaper for a value whose inputs have at most this percentage of its bytes: small inputs stay
+  // in caches (outer products of masks).
+  int64_t inputs_percent = 25;
   // Up to this number of operations of many instructions are computed again for each element of a value that is
   // broadcast, and for each use of a value of few arguments, at most small_bytes of numbers: a kernel of its own
   // would cost more.

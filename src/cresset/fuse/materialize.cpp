@@ -230,7 +230,7 @@ class Materializer {
   bool is_spread(const Cost& cost, ValueId result) const {
     int64_t bytes = 0;
     for (const ValueId v : cost.reads) bytes += bytes_of(v);
-    return bytes > 0 && bytes <= bytes_of(result) / model_of(result).spread_by;
+    return bytes > 0 && 100 * bytes <= bytes_of(result) * model_of(result).inputs_percent;
   }
   // Whether the value is a few numbers of arguments, such as a number for each channel. A value of computed values is
   // stored by the kernel that computes them.

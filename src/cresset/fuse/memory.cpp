@@ -2,10 +2,10 @@
 
 #include "base/device_traits.h"
 #include "fuse/strided_view.h"
-#include "ops/complex.h"
 #include "ops/index_reads.h"
 #include "ops/op_def.h"
 #include "ops/scan.h"
+#include "ops/special_dtypes.h"
 
 namespace cresset::fuse {
 
@@ -30,7 +30,7 @@ bool runs_on_its_device(const Graph& graph, const graph::Node& node) {
 
 const ops::OpDef* native(const Graph& graph, graph::NodeId node) {
   const ops::OpDef* def = ops::find(graph.node(node).op);
-  if (def == nullptr || graph.node(node).through_aten || ops::touches_complex(graph, graph.node(node))) return nullptr;
+  if (def == nullptr || graph.node(node).through_aten || !ops::kernels_hold(graph, graph.node(node))) return nullptr;
   if (def->op_class != ops::OpClass::View && !runs_on_its_device(graph, graph.node(node))) return nullptr;
   switch (def->op_class) {
     case ops::OpClass::Pointwise:

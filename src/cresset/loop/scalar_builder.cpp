@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "loop/float8.h"
 #include "loop/kernel.h"
 #include "loop/scalar_eval.h"
 
@@ -127,6 +128,13 @@ ScalarId ScalarBuilder::load(BufferId buffer, ExprId address, std::optional<Scal
   return kernel_.add(s);
 }
 
+// Limits a number that a saturating conversion takes; NaN stays.
+static ScalarId within(ScalarBuilder& b, DType dtype, ScalarId a) {
+  if (dtype != DType::F8E4M3FN || !f8e4m3fn_saturates) return a;
+  const ScalarId low = b.binary(Op::Maximum, a, b.constant(DType::F32, -kGreatestF8E4M3FN));
+  return b.binary(Op::Minimum, low, b.constant(DType::F32, kGreatestF8E4M3FN));
+}
+
 ScalarId ScalarBuilder::cast(ScalarId a, DType dtype) {
   if (compute_dtype(dtype) != dtype) {
     const ScalarId wide = cast(a, DType::F32);
@@ -134,7 +142,7 @@ ScalarId ScalarBuilder::cast(ScalarId a, DType dtype) {
     const bool rounded = operand.op == Op::RoundTo && operand.round == dtype;
     const bool narrow_load = operand.op == Op::Load && kernel_.buffers[operand.buffer.index].dtype == dtype;
     if (rounded || narrow_load) return wide;
-    Scalar s{.op = Op::RoundTo, .dtype = DType::F32, .a = wide, .round = dtype};
+    Scalar s{.op = Op::RoundTo, .dtype = DType::F32, .a = within(*this, dtype, wide), .round = dtype};
     if (std::optional<Value> value = fold(kernel_, s)) return add_const(kernel_, DType::F32, *value);
     return kernel_.add(s);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "loop/float8.h"
 #include "loop/half.h"
 
 namespace cresset::loop {
@@ -47,7 +48,11 @@ Value bit_cast_value(DType from, DType to, Value a) {
 
 double round_to(DType narrow, double value) {
   const float f = static_cast<float>(value);
-  return narrow == DType::BF16 ? from_bf16(to_bf16(f)) : narrow == DType::F16 ? from_f16(to_f16(f)) : value;
+  if (narrow == DType::BF16) return from_bf16(to_bf16(f));
+  if (narrow == DType::F16) return from_f16(to_f16(f));
+  if (category(narrow) != DTypeCategory::Float8) return value;
+  const Float8Format format = float8_format(narrow);
+  return from_float8(format, to_float8(format, f));
 }
 
 double next_after(DType dtype, double a, double b) {
@@ -375,11 +380,11 @@ Value load_value(DType dtype, const void* buffer, int64_t i) {
       return {read<float>(buffer, i), 0};
     case DType::F64:
       return {read<double>(buffer, i), 0};
-    case DType::C64:
-    case DType::C128:
+    default:
       break;
   }
-  CRESSET_CHECK(false, "kernels hold no complex buffers");
+  CRESSET_CHECK(category(dtype) == DTypeCategory::Float8, "kernels hold no buffers of this dtype");
+  return {from_float8(float8_format(dtype), read<uint8_t>(buffer, i)), 0};
 }
 
 void store_value(DType dtype, void* buffer, int64_t i, Value v) {
@@ -404,11 +409,11 @@ void store_value(DType dtype, void* buffer, int64_t i, Value v) {
       return write<float>(buffer, i, static_cast<float>(v.number));
     case DType::F64:
       return write<double>(buffer, i, v.number);
-    case DType::C64:
-    case DType::C128:
+    default:
       break;
   }
-  CRESSET_CHECK(false, "kernels hold no complex buffers");
+  CRESSET_CHECK(category(dtype) == DTypeCategory::Float8, "kernels hold no buffers of this dtype");
+  write<uint8_t>(buffer, i, to_float8(float8_format(dtype), static_cast<float>(v.number)));
 }
 
 }  // namespace cresset::loop

@@ -132,11 +132,25 @@ Result<Types> trilinear_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, args.tensor(0), std::move(sizes)));
 }
 
+// _scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum): matrices of 8-bit floats.
+Result<Types> scaled_mm_shape(ShapeContext& shapes, const OpArgs& args) {
+  constexpr size_t kDType = 6;
+  const TensorType &a = args.tensor(0), &b = args.tensor(1);
+  if (a.rank() != 2 || b.rank() != 2) return shapes.invalid("needs matrices");
+  if (!shapes.require_equal(a.sizes[1], b.sizes[0])) return shapes.invalid("the matrices do not fit");
+  return one(contiguous_like(shapes, a, {a.sizes[0], b.sizes[1]}, args.dtype(kDType).value_or(a.dtype)));
+}
+
 constexpr OpDef kMatmulOps[] = {
     {.schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = product_shape<mm_sizes>,
      .never_raises = true},
+    {.schema = "aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, "
+               "Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = scaled_mm_shape,
+     .traits = {.special_dtypes = true}},
     {.schema = "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = product_shape<bmm_sizes>,

@@ -11,12 +11,12 @@ using sym::ExprId;
 // A real and an imaginary part, or a distance and an angle.
 Result<Types> complex_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &a = args.tensor(0), &b = args.tensor(1);
-  if (a.dtype != b.dtype || (a.dtype != DType::F32 && a.dtype != DType::F64))
+  if (a.dtype != b.dtype || !is_float(a.dtype) || a.dtype == DType::BF16)
     return shapes.unsupported("complex values of such numbers");
   CRESSET_TRY(Sizes sizes, shapes.broadcast(a.sizes, b.sizes));
   Sizes strides = shapes.pointwise_strides(sizes, {&a, &b});
   TensorType out = with_shape(a, std::move(sizes), std::move(strides));
-  out.dtype = a.dtype == DType::F32 ? DType::C64 : DType::C128;
+  out.dtype = a.dtype == DType::F16 ? DType::C32 : a.dtype == DType::F32 ? DType::C64 : DType::C128;
   return one(std::move(out));
 }
 

@@ -74,7 +74,8 @@ struct OpTraits {
   bool calls_others = false;  // the kernel calls operators by the dispatcher, such as products, which autocast may cast
   bool mixes_devices = false;  // accepts tensors of several devices
   bool exact_doubles = false;  // Pointwise: a device without accurate code for rare functions of doubles lacks this one
-  bool of_matrices = false;    // linear algebra, whose sizes on zeros (matrices of rank 0) are no general answer
+  bool special_dtypes = false;  // the shape rule serves dtypes of ops/special_dtypes.h too
+  bool of_matrices = false;     // linear algebra, whose sizes on zeros (matrices of rank 0) are no general answer
 };
 
 // Thread-safe.

@@ -21,8 +21,8 @@ Result<std::vector<sym::ExprId>> copy_strides(ShapeContext& shapes, const OpArgs
 Result<Types> to_copy_shape(ShapeContext& shapes, const OpArgs& args) {
   TensorType out = args.tensor(0);
   const DType dtype = args.dtype(1).value_or(out.dtype);
-  if (!accepts(kReal, dtype)) return unsupported_dtype(dtype, "_to_copy");
-  if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "_to_copy");
+  if (!accepts(kStored, dtype)) return unsupported_dtype(dtype, "_to_copy");
+  if (!accepts(kStored, out.dtype)) return unsupported_dtype(out.dtype, "_to_copy");
   if (const auto* device = std::get_if<graph::Device>(&args[3]); device && *device != out.device)
     return shapes.unsupported("a copy to another device");
   if (args.flag_or(4, false)) return shapes.unsupported("pinned memory");
@@ -33,7 +33,7 @@ Result<Types> to_copy_shape(ShapeContext& shapes, const OpArgs& args) {
 
 Result<Types> clone_shape(ShapeContext& shapes, const OpArgs& args) {
   TensorType out = args.tensor(0);
-  if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "clone");
+  if (!accepts(kStored, out.dtype)) return unsupported_dtype(out.dtype, "clone");
   CRESSET_TRY(out.strides, copy_strides(shapes, args, 1, out));
   return Types{std::move(out)};
 }
@@ -49,7 +49,7 @@ loop::ScalarId second_argument(ElementContext& context, const OpArgs& args, size
 Result<Types> copy_shape(ShapeContext& shapes, const OpArgs& args) {
   TensorType out = args.tensor(0);
   const TensorType& source = args.tensor(1);
-  if (!accepts(kReal, out.dtype) || !accepts(kReal, source.dtype)) return unsupported_dtype(source.dtype, "copy");
+  if (!accepts(kStored, out.dtype) || !accepts(kStored, source.dtype)) return unsupported_dtype(source.dtype, "copy");
   if (source.device != out.device) return shapes.unsupported("a copy between devices");
   if (source.rank() > out.rank()) return shapes.invalid("the source has more dimensions than the destination");
   CRESSET_TRY(const std::vector<sym::ExprId> sizes, shapes.broadcast(out.sizes, source.sizes));

@@ -18,7 +18,10 @@ bool accepts(unsigned accept, DType dtype) {
       return (accept & kInt) != 0;
     case DTypeCategory::Float:
       return (accept & kFloat) != 0;
+    case DTypeCategory::Float8:
+      return (accept & kFloat8) != 0;
     case DTypeCategory::Complex:
+    case DTypeCategory::Other:
       return false;
   }
   return false;

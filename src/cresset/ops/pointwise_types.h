@@ -11,7 +11,15 @@
 namespace cresset::ops {
 
 // Dtypes with native support in an operator; all other dtypes end in Unsupported and go through ATen.
-enum Accept : unsigned { kBool = 1, kInt = 2, kFloat = 4, kNumeric = kInt | kFloat, kReal = kBool | kInt | kFloat };
+enum Accept : unsigned {
+  kBool = 1,
+  kInt = 2,
+  kFloat = 4,
+  kFloat8 = 8,
+  kNumeric = kInt | kFloat,
+  kReal = kBool | kInt | kFloat,
+  kStored = kReal | kFloat8  // what kernels load, convert and store
+};
 bool accepts(unsigned accept, DType dtype);
 
 // torch.result_type of these arguments: in a category, tensors with dimensions outrank 0-dim tensors, which outrank

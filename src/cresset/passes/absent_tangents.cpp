@@ -56,7 +56,7 @@ class Absence {
   bool vanishes(const Node& node) const {
     return !has_effects(node) && !ops::traits(node.op).of_layout &&
            std::all_of(node.results.begin(), node.results.end(),
-                       [&](ValueId v) { return category(graph_.type(v).dtype) >= DTypeCategory::Float; });
+                       [&](ValueId v) { return is_differentiable(graph_.type(v).dtype); });
   }
 
   // A sum with one missing term is replaced by the other term.

@@ -1,4 +1,4 @@
-#include "ops/complex.h"
+#include "ops/special_dtypes.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -14,7 +14,7 @@ bool decompose(Graph& graph) {
     graph::Node& node = graph.node(id);
     if (!replacements.empty()) replacements.apply(node.args);
     const ops::OpDef* def = ops::find(node.op);
-    if (def == nullptr || def->decompose == nullptr || node.through_aten || ops::touches_complex(graph, node)) {
+    if (def == nullptr || def->decompose == nullptr || node.through_aten || !ops::kernels_hold(graph, node)) {
       done.push_back(id);
       continue;
     }

@@ -31,6 +31,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import cresset
 
+# CRESSET_TEST_DEVICE=cuda: a GPU for each process, which meet by NCCL.
+DEVICE = torch.device(os.environ.get("CRESSET_TEST_DEVICE", "cpu"))
 FAMILIES: dict[str, dict] = {}
 
 
@@ -46,6 +48,10 @@ def identity(f, **settings):
     return f
 
 
+def device():
+    return torch.device("cuda", dist.get_rank()) if DEVICE.type == "cuda" else DEVICE
+
+
 def rank():
     return dist.get_rank()
 
@@ -56,7 +62,7 @@ def size():
 
 def ramp(*shape):
     count = torch.Size(shape).numel()
-    return (torch.arange(count, dtype=torch.float32).reshape(shape) / count - 0.4) * (rank() + 1)
+    return (torch.arange(count, dtype=torch.float32, device=DEVICE).reshape(shape) / count - 0.4) * (rank() + 1)
 
 
 def waves(*shape):
@@ -252,8 +258,8 @@ def in_a_module(collective, compile):
     class Layer(nn.Module):
         def __init__(self):
             super().__init__()
-            self.weight = nn.Parameter(torch.full((2,), 0.5))
-            self.register_buffer("seen", torch.zeros(2))
+            self.weight = nn.Parameter(torch.full((2,), 0.5, device=DEVICE))
+            self.register_buffer("seen", torch.zeros(2, device=DEVICE))
 
         def forward(self, x):
             with torch.no_grad():
@@ -357,6 +363,7 @@ class Net(nn.Module):
         torch.manual_seed(0)
         self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 4)
         self.norm = nn.BatchNorm1d(8) if buffers else nn.Identity()
+        self.to(DEVICE)
 
     def forward(self, x):
         return self.last(self.norm(self.first(x)).relu())
@@ -560,7 +567,7 @@ def gradients_averaged_by_hand(compile):
 
 
 def mesh():
-    return init_device_mesh("cpu", (size(),))
+    return init_device_mesh(DEVICE.type, (size(),))
 
 
 @program("sharded")
@@ -600,7 +607,7 @@ def whole_step_fully_sharded(compile):
 @program("sharded")
 def fully_sharded_before(compile):
     """FullyShardedDataParallel applied first, around the module."""
-    model = FullyShardedDataParallel(Net(), device_id=torch.device("cpu"), use_orig_params=True)
+    model = FullyShardedDataParallel(Net(), device_id=device(), use_orig_params=True)
     call = compile(model)
     for i in range(3):
         model.zero_grad()
@@ -616,7 +623,7 @@ def tensor_parallel(compile):
     torch.manual_seed(1)
     for i in range(3):
         model.zero_grad()
-        loss = call(torch.randn(3, 4) + i).square().mean()
+        loss = call(torch.randn(3, 4, device=DEVICE) + i).square().mean()
         loss.backward()
         yield loss.detach()
         for p in model.parameters():
@@ -629,7 +636,7 @@ def whole_step_tensor_parallel(compile):
     step = compile(whole_step(model))
     torch.manual_seed(1)
     for _ in range(4):
-        yield step(torch.randn(3, 4))
+        yield step(torch.randn(3, 4, device=DEVICE))
     yield from whole(model)
 
 
@@ -637,7 +644,7 @@ def whole_step_tensor_parallel(compile):
 def operators_of_distributed_tensors(compile):
     here = mesh()
     torch.manual_seed(2)
-    a, b = torch.randn(4, 6), torch.randn(6, 4)
+    a, b = torch.randn(4, 6, device=DEVICE), torch.randn(6, 4, device=DEVICE)
 
     @compile
     def f(a, b):
@@ -653,7 +660,7 @@ def operators_of_distributed_tensors(compile):
 def redistributed_inside(compile):
     here = mesh()
     torch.manual_seed(2)
-    a = torch.randn(4, 6)
+    a = torch.randn(4, 6, device=DEVICE)
 
     @compile
     def f(x):
@@ -703,8 +710,10 @@ def difference(run):
 def main(this, processes, port, output, *names):
     """names: of families, or FAMILY/NAME."""
     warnings.simplefilter("ignore")
+    if DEVICE.type == "cuda":
+        torch.cuda.set_device(int(this))
     dist.init_process_group(
-        "gloo",
+        "nccl" if DEVICE.type == "cuda" else "gloo",
         init_method=f"tcp://127.0.0.1:{port}",
         rank=int(this),
         world_size=int(processes),

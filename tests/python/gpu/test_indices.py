@@ -267,3 +267,35 @@ def test_errors_that_the_program_catches():
     with pytest.raises(IndexError):  # the program has gone on by then
         compiled(w, integers(0, 9))
     assert_same(compiled(w, integers(0, 8)), w + 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("options", [{}, {"padding_idx": 3}, {"scale_grad_by_freq": True}], ids=str)
+def test_gradient_of_a_table_of_many_indices(dtype, options):
+    """So many that ATen would sort them: rows are added where they came from."""
+    indices = torch.randint(0, 40, (5, 700), generator=torch.Generator().manual_seed(0)).cuda()
+
+    def program(w, i):
+        return F.embedding(i, w, **options)
+
+    def gradient(call, table, i):
+        table = table.clone().requires_grad_()
+        result = call(table, i)
+        ramp = torch.linspace(-1, 1, result.numel(), device="cuda").to(dtype).to(result.dtype)
+        return torch.autograd.grad(result, table, ramp.view_as(result))[0]
+
+    w = cuda(40, 24).to(dtype)
+    compiled = cresset.compile(program)
+    tolerance = {"rtol": 1e-4, "atol": 1e-4} if dtype.itemsize >= 4 else {}
+    for i in (indices, indices.to(torch.int32), indices.t()):
+        got, exact = gradient(compiled, w, i), gradient(program, w.double(), i)
+        assert got.dtype == dtype and got.stride() == exact.stride()
+        by_aten = "scale_grad_by_freq" in options or not i.is_contiguous()
+        if dtype.itemsize >= 4 or not by_aten:  # the simulator's ATen sums in 16 bits
+            torch.testing.assert_close(got, exact.to(dtype), **tolerance)
+    torch.use_deterministic_algorithms(True, warn_only=True)  # ATen's order of sums, which is no matter of chance
+    try:
+        fresh = cresset.compile(program)
+        assert torch.equal(gradient(fresh, w, indices), gradient(program, w, indices))
+    finally:
+        torch.use_deterministic_algorithms(False)

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "loop/float8.h"
 #include "loop/half.h"
 
 namespace cresset::loop {
@@ -61,6 +62,26 @@ TEST(ScalarEval, HalfConversionsRoundToNearestEven) {
   EXPECT_EQ(to_f16(0x1.8p-25f), 1);
   EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f808000u)), 0x3f80);
   EXPECT_EQ(to_bf16(std::bit_cast<float>(0x3f818000u)), 0x3f82);
+}
+
+TEST(ScalarEval, Float8ConversionsRoundToNearestEven) {
+  for (const DType dtype : {DType::F8E4M3FN, DType::F8E5M2, DType::F8E4M3FNUZ, DType::F8E5M2FNUZ}) {
+    const Float8Format format = float8_format(dtype);
+    std::vector<float> numbers;  // of the positive codes, ascending
+    for (uint32_t code = 0; code < 0x100; ++code) {
+      const float wide = from_float8(format, static_cast<uint8_t>(code));
+      const uint8_t back = to_float8(format, wide);
+      EXPECT_EQ(wide == wide ? back : back & 0x7f, wide == wide ? code : format.nan & 0x7f) << to_string(dtype);
+      if (code < 0x80 && std::isfinite(wide)) numbers.push_back(wide);
+    }
+    for (size_t i = 0; i + 1 < numbers.size(); ++i) {
+      const float low = numbers[i], high = numbers[i + 1], middle = low + (high - low) / 2;
+      EXPECT_EQ(to_float8(format, std::nextafter(middle, low)), i);
+      EXPECT_EQ(to_float8(format, middle), i % 2 == 0 ? i : i + 1);
+      EXPECT_EQ(to_float8(format, std::nextafter(middle, high)), i + 1);
+    }
+    EXPECT_NE(from_float8(format, to_float8(format, 1e9f)), numbers.back());  // no saturation
+  }
 }
 
 TEST(ScalarEval, CastsOutOfRange) {

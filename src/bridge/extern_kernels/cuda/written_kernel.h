@@ -37,9 +37,13 @@ class WrittenKernel {
     kernel_->buffers.push_back({.dtype = dtype, .read = true});
     return scalars_.load(last_buffer(), address);
   }
-  void store(DType dtype, loop::ExprId address, loop::ScalarId value) {
+  // how: the condition of the store, and how it updates the element.
+  void store(DType dtype, loop::ExprId address, loop::ScalarId value, loop::Store how = {}) {
     kernel_->buffers.push_back({.dtype = dtype, .written = true});
-    kernel_->stores.push_back({.buffer = last_buffer(), .address = address, .value = value});
+    how.buffer = last_buffer();
+    how.address = address;
+    how.value = value;
+    kernel_->stores.push_back(how);
   }
 
   std::shared_ptr<const runtime::CompiledKernel> compile() const {  // nullptr: no code was generated

@@ -23,17 +23,18 @@ llvm::Type* EmitState::register_type(DType dtype) {
       return ir.getFloatTy();
     case DType::F64:
       return ir.getDoubleTy();
-    case DType::C64:
-    case DType::C128:
+    default:
       break;
   }
-  CRESSET_CHECK(false, "kernels hold no complex values");
+  CRESSET_CHECK(category(dtype) == DTypeCategory::Float8, "kernels hold no values of this dtype");
+  return ir.getFloatTy();
 }
 
 llvm::Type* EmitState::memory_type(DType dtype) {
   if (dtype == DType::Bool) return ir.getInt8Ty();
   if (dtype == DType::BF16) return ir.getInt16Ty();
   if (dtype == DType::F16) return ir.getHalfTy();
+  if (category(dtype) == DTypeCategory::Float8) return ir.getInt8Ty();
   return register_type(dtype);
 }
 

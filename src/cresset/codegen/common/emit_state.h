@@ -36,7 +36,7 @@ struct EmitState {
 
   static bool is_vector(const llvm::Value* v) { return v->getType()->isVectorTy(); }
   llvm::Type* register_type(DType dtype);            // bool is i1
-  llvm::Type* memory_type(DType dtype);              // bool is i8, bf16 is i16
+  llvm::Type* memory_type(DType dtype);              // bool and 8-bit floats are i8, bf16 is i16
   llvm::Type* widened(llvm::Type* element, int n) {  // a single lane is a plain value, never a vector of length 1
     return n == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(n));
   }

@@ -6,6 +6,8 @@
 #include <bit>
 #include <numeric>
 
+#include "codegen/common/emit_float8.h"
+
 namespace cresset::codegen::cpu {
 
 using llvm::Value;
@@ -84,6 +86,7 @@ Value* MemoryEmitter::bf16_by_hand(Value* v) {
 Value* MemoryEmitter::from_memory(DType dtype, Value* v) {
   if (dtype == DType::Bool) return s_.ir.CreateICmpNE(v, s_.constant_int_like(v, 0));
   if (dtype == DType::F16) return s_.ir.CreateFPExt(v, v->getType()->getWithNewType(s_.ir.getFloatTy()));
+  if (category(dtype) == DTypeCategory::Float8) return float8_to_float(s_, dtype, v);
   if (dtype != DType::BF16) return v;
   Value* wide = s_.ir.CreateZExt(v, v->getType()->getWithNewType(s_.ir.getInt32Ty()));
   Value* bits = s_.ir.CreateShl(wide, s_.constant_int_like(wide, 16));
@@ -95,7 +98,7 @@ Value* MemoryEmitter::to_memory(DType dtype, Value* v) {
   if (dtype == DType::Bool) return s_.ir.CreateZExt(v, type);
   if (dtype == DType::F16) return s_.ir.CreateFPTrunc(v, type);
   if (dtype == DType::BF16) return bf16_bits(v);
-  return v;
+  return category(dtype) == DTypeCategory::Float8 ? float_to_float8(s_, dtype, v) : v;
 }
 
 Value* MemoryEmitter::round_to(DType narrow, Value* v) { return from_memory(narrow, to_memory(narrow, v)); }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "codegen/common/emit_float8.h"
+
 namespace cresset::codegen::nvptx {
 
 using llvm::Value;
@@ -62,6 +64,7 @@ Value* MemoryEmitter::widened_bf16(Value* words) {
 Value* MemoryEmitter::from_memory(DType dtype, Value* v) {
   if (dtype == DType::Bool) return s_.ir.CreateICmpNE(v, s_.constant_int_like(v, 0));
   if (dtype == DType::F16) return s_.ir.CreateFPExt(v, v->getType()->getWithNewType(s_.ir.getFloatTy()));
+  if (category(dtype) == DTypeCategory::Float8) return float8_to_float(s_, dtype, v);
   if (dtype != DType::BF16) return v;
   Value* wide = s_.ir.CreateZExt(v, v->getType()->getWithNewType(s_.ir.getInt32Ty()));
   Value* bits = s_.ir.CreateShl(wide, s_.constant_int_like(wide, 16));
@@ -85,6 +88,7 @@ Value* MemoryEmitter::narrow_pairs(DType dtype, Value* v) {
 Value* MemoryEmitter::to_memory(DType dtype, Value* v) {
   llvm::Type* type = v->getType()->getWithNewType(s_.memory_type(dtype));
   if (dtype == DType::Bool) return s_.ir.CreateZExt(v, type);
+  if (category(dtype) == DTypeCategory::Float8) return float_to_float8(s_, dtype, v);
   if (dtype != DType::F16 && dtype != DType::BF16) return v;
   if (EmitState::lanes_of(v) % 2 == 0) return s_.ir.CreateBitCast(narrow_pairs(dtype, v), type);
   if (dtype == DType::F16) return s_.ir.CreateFPTrunc(v, type);

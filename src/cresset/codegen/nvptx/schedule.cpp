@@ -175,11 +175,12 @@ class Scheduler : Planner {
     out_.whole_load.assign(count(), 0);
     out_.whole_store.assign(kernel_.stores.size(), 0);
     out_.aligned_buffer.assign(kernel_.buffers.size(), 0);
-    int64_t widest = 0;
+    int64_t widest = 0, narrowest = kVectorBytes;
     std::vector<ExprId> strides;
     auto whole = [&](const IndexForm& form, loop::BufferId id) {
       if (!is_whole(form, strides)) return false;
       widest = std::max(widest, byte_size(buffer(id).dtype));
+      narrowest = std::min(narrowest, byte_size(buffer(id).dtype));
       out_.aligned_buffer[id.index] = 1;
       return true;
     };
@@ -189,7 +190,9 @@ class Scheduler : Planner {
       out_.whole_store[i] = whole(out_.store_index[i], kernel_.stores[i].buffer);
     if (widest == 0) return;
     if (!out_.has_tail()) strides.push_back(out_.loops[out_.vector].extent);
-    out_.lanes = lanes_for(strides, static_cast<int>(std::min<int64_t>(kVectorBytes / widest, kMostLanes)));
+    // Indices of 8 bytes beside narrower elements take two accesses: with two lanes too few gathers are under way.
+    const int64_t accesses = widest > 4 && narrowest < widest ? 2 : 1;
+    out_.lanes = lanes_for(strides, static_cast<int>(std::min<int64_t>(accesses * kVectorBytes / widest, kMostLanes)));
     const ExprId lanes = pool_.constant(out_.lanes);
     for (const ExprId stride : strides) {
       const ExprId rest = env_.simplify(pool_.mod(stride, lanes));
