@@ -8,7 +8,7 @@ const CostModel& cost_model_of(DeviceKind device) {
   // divided among blocks.
   static constexpr CostModel kCuda = {.cheap_operations = 12,
                                       .cheap_operations_without_reads = 24,
-                                      .inputs_percent = 125,  // a stored value is written, then read
+                                      .inputs_percent = 60,  // those of a narrower dtype
                                       .heavy_again = 2,
                                       .small_bytes = 1 << 16,
                                       .sibling_share = 16,

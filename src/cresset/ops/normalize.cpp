@@ -148,6 +148,63 @@ Result<Values> group_norm_body(Compose& c, const OpArgs& args) {
   return Values{c.cast(c.view(out, input.sizes), input.dtype), statistic(n.mean), statistic(n.inverse_deviation)};
 }
 
+// ---- its derivative: (grad, input, mean, rstd, weight, N, C, HxW, group, output_mask) -> (dx, dweight, dbias)
+
+Result<Types> group_norm_backward_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &grad = args.tensor(0), &input = args.tensor(1);
+  bool fits = is_float(input.dtype) && grad.dtype == input.dtype;
+  for (const size_t i : {2, 3, 4})
+    fits = fits && (args.is_none(i) || args.tensor(i).dtype == input.dtype ||
+                    args.tensor(i).dtype == compute_dtype(input.dtype));
+  if (!fits || input.rank() < 2) return unsupported_dtype(input.dtype, "group norm's derivative");
+  for (size_t d = 0; d < input.rank(); ++d)
+    if (grad.rank() != input.rank() || !shapes.require_equal(grad.sizes[d], input.sizes[d]))
+      return shapes.invalid("the gradient has another shape");
+  sym::ExprPool& pool = shapes.pool();
+  if (!shapes.require_equal(pool.mod(input.sizes[1], args.integer(8)), pool.constant(0)))
+    return shapes.invalid("the channels do not divide into the groups");
+  TensorType out = input;
+  out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
+  for (size_t d = 0; d < out.rank(); ++d)
+    if (shapes.env().hint(out.sizes[d]) != 1 &&
+        shapes.env().hint(out.strides[d]) != shapes.env().hint(input.strides[d]))
+      return shapes.unsupported("an input that is not contiguous");
+  const DType parameters = args.is_none(4) ? input.dtype : args.tensor(4).dtype;
+  const TensorType channel{parameters, input.device, {input.sizes[1]}, {pool.constant(1)}};
+  return Types{std::move(out), channel, channel};
+}
+
+// With d = x - mean, r = 1 / deviation and w the weight, over the n elements of a group:
+//  dweight = sum(grad d) r and dbias = sum(grad) over images and positions,
+//  dx = (grad w - sum(grad w) / n - d r^2 sum(grad w d) / n) r.
+// Sums over positions come first: all others are sums of few numbers.
+Result<Values> group_norm_backward_body(Compose& c, const OpArgs& args) {
+  const TensorType input = args.tensor(1);
+  const DType wide = compute_dtype(input.dtype), parameters = args.is_none(4) ? input.dtype : args.tensor(4).dtype;
+  const ExprId one = c.pool().constant(1), group = args.integer(8),
+               per_group = c.pool().floor_div(input.sizes[1], group);
+  std::vector<ExprId> split{input.sizes[0], group, per_group}, per_image{input.sizes[0], group, one},
+      channel{group, per_group};
+  for (size_t d = 2; d < input.rank(); ++d) {
+    split.push_back(input.sizes[d]);
+    per_image.push_back(one);
+    channel.push_back(one);
+  }
+  const std::vector<int64_t> positions = trailing_dims(split.size(), split.size() - 3);
+  const auto statistic = [&](size_t i) { return c.view(c.cast(args.value(i), wide), per_image); };
+  const ValueId grad = c.view(c.cast(args.value(0), wide), split), inverse = statistic(3);
+  const ValueId centered = c.sub(c.view(c.cast(args.value(1), wide), split), statistic(2));
+  const ValueId sum = c.sum(grad, positions, true), product = c.sum(c.mul(grad, centered), positions, true);
+  const std::optional<ValueId> weight = parameter(c, args, 4, wide, &channel);
+  const auto of_group = [&](ValueId v) { return c.sum(weight ? c.mul(v, *weight) : v, {2}, true); };
+  const ExprId count = element_count(c.pool(), c.type(grad), trailing_dims(split.size(), split.size() - 2));
+  const ValueId slope = c.div(c.mul(of_group(product), c.mul(inverse, inverse)), count);
+  const ValueId scaled = weight ? c.mul(grad, *weight) : grad;
+  const ValueId dx = c.mul(c.sub(c.sub(scaled, c.div(of_group(sum), count)), c.mul(centered, slope)), inverse);
+  const auto of_channel = [&](ValueId v) { return c.cast(c.view(c.sum(v, {0}, false), {input.sizes[1]}), parameters); };
+  return Values{c.cast(c.view(dx, input.sizes), input.dtype), of_channel(c.mul(product, inverse)), of_channel(sum)};
+}
+
 const OpDef kNormalizeOps[] = {
     {.schema = "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float "
                "eps) -> (Tensor, Tensor, Tensor)",
@@ -159,6 +216,11 @@ const OpDef kNormalizeOps[] = {
      .op_class = OpClass::Composite,
      .shape = group_norm_shape,
      .decompose = composed<group_norm_shape, group_norm_body>},
+    {.schema = "aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? "
+               "weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+     .op_class = OpClass::Composite,
+     .shape = group_norm_backward_shape,
+     .decompose = composed<group_norm_backward_shape, group_norm_backward_body>},
 };
 
 }  // namespace

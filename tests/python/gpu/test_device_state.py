@@ -153,3 +153,22 @@ def test_constant_queries_stay_in_the_graph(query):
         got = compiled(x)
         torch.testing.assert_close((got[0], got[2]), (x * 2, x + 1))
         assert got[1] == query()
+
+
+@TWO
+def test_the_current_device_stays():
+    """Loading kernels takes a context of its own for a moment."""
+    for current in (1, 0):
+        torch.cuda.set_device(current)
+        compiled = cresset.compile(lambda x, k=current: (x * (k + 2)).softmax(-1) + x.sum(0))
+        for n in (3, 3, 5):
+            x = torch.ones(n, 4, device="cuda")
+            assert x.device.index == current
+            assert compiled(x).device == x.device
+            assert torch.cuda.current_device() == current
+        replayed = cresset.compile(lambda x, k=current: (x + k).cumsum(0).sin(), options={"cuda_graphs": "always"})
+        x = torch.ones(300, 4, device="cuda")
+        for _ in range(8):
+            torch.testing.assert_close(replayed(x), (x + current).cumsum(0).sin())
+        assert torch.cuda.current_device() == current
+    torch.cuda.set_device(0)

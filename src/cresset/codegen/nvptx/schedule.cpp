@@ -21,6 +21,7 @@ using sym::Kind;
 constexpr int64_t kVectorBytes = 16;                  // of one access of a thread
 constexpr int64_t kMostGathered = 4;                  // elements between lanes that gathers read well
 constexpr int kMostLanes = 8;                         // registers: a lane of bytes takes as many as one of floats
+constexpr int kRandomLanes = 4;                       // numbers of a block; more blocks at once take too many registers
 constexpr int64_t kMostTileBytes = 24 * 1024;         // of shared memory, so that a multiprocessor holds 8 blocks
 constexpr int kFewThreads = 256, kManyThreads = 512;  // of a block with a row in shared memory
 constexpr int kMostKeptRegisters = 96;                // of the values that a thread keeps for later passes
@@ -192,7 +193,8 @@ class Scheduler : Planner {
     if (!out_.has_tail()) strides.push_back(out_.loops[out_.vector].extent);
     // Indices of 8 bytes beside narrower elements take two accesses: with two lanes too few gathers are under way.
     const int64_t accesses = widest > 4 && narrowest < widest ? 2 : 1;
-    out_.lanes = lanes_for(strides, static_cast<int>(std::min<int64_t>(accesses * kVectorBytes / widest, kMostLanes)));
+    const int64_t most = draws() ? kRandomLanes : kMostLanes;
+    out_.lanes = lanes_for(strides, static_cast<int>(std::min<int64_t>(accesses * kVectorBytes / widest, most)));
     const ExprId lanes = pool_.constant(out_.lanes);
     for (const ExprId stride : strides) {
       const ExprId rest = env_.simplify(pool_.mod(stride, lanes));
@@ -202,6 +204,12 @@ class Scheduler : Planner {
           only_kernel_sizes(rest))
         out_.conditions.push_back(rest);
     }
+  }
+
+  bool draws() const {
+    for (size_t i = 0; i < count(); ++i)
+      if (out_.live[i] && scalar(i).op == Op::Philox) return true;
+    return false;
   }
 
   // As many lanes as usual strides are multiples of: groups of 20 channels take 4. Odd strides take narrow variants.

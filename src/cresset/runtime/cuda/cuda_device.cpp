@@ -2,6 +2,28 @@
 
 namespace cresset::runtime::cuda {
 
+// Makes the device's primary context this thread's current one for a scope. The runtime's current device, which the
+// user may have set, goes with the current context: it must be the same afterwards. A thread without a context keeps
+// this one.
+class CudaDevice::Inside {
+ public:
+  explicit Inside(CudaDevice& device) : driver_(*device.driver_) {
+    driver_.check(driver_.current_context(&before_), "cuCtxGetCurrent");
+    changed_ = before_ != device.context_;
+    if (changed_) driver_.check(driver_.set_current_context(device.context_), "cuCtxSetCurrent");
+  }
+  ~Inside() {
+    if (changed_ && before_ != nullptr) driver_.set_current_context(before_);
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  const Driver& driver_;
+  void* before_ = nullptr;
+  bool changed_ = false;
+};
+
 Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<const Driver> driver, int ordinal) {
   std::shared_ptr<CudaDevice> out(new CudaDevice(std::move(driver)));
   const Driver& d = *out->driver_;
@@ -23,18 +45,12 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::shared_ptr<const Drive
   p.l2_bytes = attribute(kL2Bytes);
   d.check(d.driver_version(&p.driver_version), "cuDriverGetVersion");
   d.check(d.retain_primary_context(&out->context_, out->device_), "cuDevicePrimaryCtxRetain");
-  out->enter();
+  const Inside inside(*out);
   return out;
 }
 
-void CudaDevice::enter() {
-  void* current = nullptr;
-  driver_->check(driver_->current_context(&current), "cuCtxGetCurrent");
-  if (current != context_) driver_->check(driver_->set_current_context(context_), "cuCtxSetCurrent");
-}
-
 Result<void*> CudaDevice::load(const KernelImage& image) {
-  enter();
+  const Inside inside(*this);
   void* library = nullptr;
   const int status = driver_->load_library(&library, image.bytes.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (status == 0) return library;
@@ -58,10 +74,17 @@ FunctionProperties CudaDevice::properties_of(DeviceFunction function) {
   return {attribute(kRegisters), attribute(kSharedBytes), attribute(kLocalBytes)};
 }
 
+// On every device: kernels are loaded once for all of them.
 void CudaDevice::allow_shared(DeviceFunction function, int64_t bytes) {
-  driver_->check(
-      driver_->set_kernel_attribute(kMostDynamicSharedBytes, static_cast<int>(bytes), function.handle, device_),
-      "cuKernelSetAttribute");
+  int count = 0;
+  driver_->check(driver_->device_count(&count), "cuDeviceGetCount");
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    int device = 0;
+    driver_->check(driver_->device(&device, ordinal), "cuDeviceGet");
+    const int status =
+        driver_->set_kernel_attribute(kMostDynamicSharedBytes, static_cast<int>(bytes), function.handle, device);
+    if (device == device_) driver_->check(status, "cuKernelSetAttribute");
+  }
 }
 
 void CudaDevice::launch(DeviceFunction function, const LaunchConfig& config, std::span<const int64_t> parameters,
@@ -74,7 +97,7 @@ void CudaDevice::launch(DeviceFunction function, const LaunchConfig& config, std
 }
 
 void* CudaDevice::allocate(size_t bytes) {
-  enter();
+  const Inside inside(*this);
   uint64_t address = 0;
   driver_->check(driver_->allocate(&address, bytes == 0 ? 1 : bytes), "cuMemAlloc");
   return reinterpret_cast<void*>(address);
@@ -83,7 +106,7 @@ void* CudaDevice::allocate(size_t bytes) {
 void CudaDevice::free(void* memory) { driver_->check(driver_->free(reinterpret_cast<uint64_t>(memory)), "cuMemFree"); }
 
 void* CudaDevice::allocate_host(size_t bytes) {
-  enter();
+  const Inside inside(*this);
   void* memory = nullptr;
   driver_->check(driver_->allocate_host(&memory, bytes == 0 ? 1 : bytes, kPortable | kDeviceMapped), "cuMemHostAlloc");
   return memory;

@@ -36,10 +36,9 @@ class CudaDevice final : public GpuDevice {
   GraphNode last_recorded(Stream stream) override;
   std::unique_ptr<LaunchGraph> end_recording(Stream stream) override;
 
-  // Makes the primary context this thread's current one.
-  void enter();
-
  private:
+  class Inside;
+
   explicit CudaDevice(std::shared_ptr<const Driver> driver) : driver_(std::move(driver)) {}
 
   std::shared_ptr<const Driver> driver_;
