@@ -9,7 +9,7 @@ PY_SOURCES := python tools bench tests examples
 PYTEST = $(PY) -m pytest -q -p no:cacheprovider $(shell $(PY) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS) --dist=worksteal)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo build demo test test-full test-core test-cpp test-python bench gpu fmt lint golden fuzz size asan wheel clean asan-python
+.PHONY: help setup setup-demo build demo test test-full test-core test-cpp test-python bench gpu gpu-sanitizers fmt lint golden fuzz size asan wheel clean asan-python
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
@@ -70,6 +70,9 @@ gpu: build  ## the tests and the benchmark of CUDA, on this machine's GPU (a CUD
 	@$(PY) bench/gpu_graphs.py --json bench/results/$(shell date +%F)-gpu-graphs.json
 	@$(PY) bench/gpu_kernels.py --json bench/results/$(shell date +%F)-gpu-kernels.json
 	@$(PY) bench/gpu_decode.py --json bench/results/$(shell date +%F)-gpu-decode.json
+
+gpu-sanitizers: build  ## the kernel tests under CUDA's memcheck and racecheck, on this machine's GPU
+	@bash tools/gpu_sanitizers.sh $(BUILD)/tests/unit/gpu_kernel_test
 
 golden: build  ## the golden text tests only
 	@$(BUILD)/tests/unit/compile_test --gtest_filter='*Golden*:*golden*'
