@@ -186,9 +186,12 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   set_gradients(roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr, std::move(runs));
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
-    if (spec.kind == OutputSpec::Kind::GraphOutput &&
-        std::find(shared.begin(), shared.end(), spec.position) != shared.end())
-      results[i] = once->interpreter.output(spec);
+    if (spec.kind != OutputSpec::Kind::GraphOutput ||
+        std::find(shared.begin(), shared.end(), spec.position) == shared.end())
+      continue;
+    const AboveAutograd recording;  // the segment may have ended inside an operator, where autograd records no views
+    const at::AutoGradMode mode(!spec.unrecorded);
+    results[i] = once->interpreter.output(spec);
   }
   for (const Backward::Place& place : written)
     for (size_t i = 0; i < results.size(); ++i)
