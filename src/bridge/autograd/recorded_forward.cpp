@@ -325,10 +325,11 @@ static std::vector<ValueId> wanted(const graph::Graph& graph, const Backward& ba
 
 // The view on which the program called as_strided. The graph's operator starts from the base, and gradients reach the
 // base through the view alone.
-static std::optional<ValueId> strided_view(const graph::Graph& graph, const RecordedCall* call,
-                                           const graph::Node& node) {
+static std::optional<ValueId> strided_view(const graph::Graph& graph, const RecordedCall* call, graph::NodeId id) {
   static const graph::OpId as_strided = graph::op_id("aten::as_strided");
+  const graph::Node& node = graph.node(id);
   if (node.op != as_strided || call == nullptr || call->given.empty()) return std::nullopt;
+  if (id.index + 1 != call->end) return std::nullopt;  // of an argument, which was made anew
   const ValueId base = std::get<ValueId>(node.args[0]), view = call->given[0].value;
   if (!view.valid() || view == base || passes::memory_of(graph, view) != base) return std::nullopt;
   return graph.type(view).dtype == graph.type(base).dtype ? std::optional(view) : std::nullopt;
@@ -339,7 +340,7 @@ static void read_arguments(const graph::Graph& graph, const Backward& backward, 
   const graph::Node node = without_statistics(graph.node(id));
   graph::Graph::for_each_value(node.args, [&](const ValueId& v) { read[v.index] = true; });
   const RecordedCall* const call = backward.record->call_of(id);
-  if (const auto view = strided_view(graph, call, node)) read[view->index] = true;
+  if (const auto view = strided_view(graph, call, id)) read[view->index] = true;
   if (call != nullptr)
     for (const RecordedCall::Given& given : call->given)
       if (given.history.valid() && read[given.value.index]) read[given.history.index] = true;
@@ -498,7 +499,7 @@ void RecordedForward::run_node(graph::NodeId id) {
   if (node.op == steps) return run_steps(node);
   const at::AutoGradMode mode(call == nullptr || call->recorded || recorded_.contains(call));
   std::vector<at::Tensor> results;
-  if (const auto view = strided_view(*graph_, call, node); view && values_[view->index].defined())
+  if (const auto view = strided_view(*graph_, call, id); view && values_[view->index].defined())
     results = run_strided(node, argument(call, *view));
   if (results.empty())
     results = run_recorded(*graph_, node, call, [&](ValueId v) { return argument(call, v); }, integer_);
