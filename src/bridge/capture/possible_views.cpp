@@ -216,7 +216,11 @@ std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std:
              copy_sizes = specialized(copy.sizes), own_sizes = specialized(trace.type().sizes);
   const auto start = specialized(view->source_offset);
   if (!sizes || !strides || !copy_sizes || !own_sizes || !start) return std::nullopt;
-  if (possible_view(view->source) != nullptr) return std::nullopt;
+  if (const PossibleView* origin = possible_view(view->source); origin != nullptr && !guard_copy(*origin)) {
+    // The answers for general sizes may miss what makes it a copy at these.
+    const auto had = specialized(origin->source_type.sizes), apart = specialized(origin->source_type.strides);
+    if (origin->choice.any_view || !had || !apart || gives_source(origin->choice, *had, *apart)) return std::nullopt;
+  }
   const bool is_source = !view->choice.any_view;
   if (is_source && !gives_source(view->choice, *sizes, *strides)) return std::nullopt;
   std::optional<std::vector<int64_t>> there = strides;
