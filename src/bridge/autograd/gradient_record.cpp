@@ -332,11 +332,8 @@ std::vector<at::Tensor> add_leaves(Backward& backward, AutogradRecord& record, c
   backward.groups = leaf_groups(roots, edges);
   arrange(backward.groups, edges);
   backward.holders = holders(roots, edges, backward.groups);
-  // Whether a pass from a root can keep the saved tensors of another root.
-  const bool apart = std::any_of(backward.holders.begin(), backward.holders.end(), [](const Backward::Holder& holder) {
-    return std::find(holder.roots.begin(), holder.roots.end(), false) != holder.roots.end();
-  });
-  if (backward.groups.empty() && (apart || !backward.intermediates.empty())) {  // each root has a node of its own
+  // Each root has a node of its own: a pass from one keeps the saved tensors of another, and calls none of its hooks.
+  if (backward.groups.empty() && roots.size() > 1) {
     Backward::Group& all = backward.groups.emplace_back();
     for (uint32_t i = 0; i < roots.size(); ++i) all.roots.push_back(i);
     for (uint32_t i = 0; i < leaves.size(); ++i) all.leaves.push_back(i);
