@@ -203,6 +203,25 @@ ROWS = {
         2,
         "v = a * a\nw = v.transpose(0, -1)\nw.lerp_(w, 0.5)\nv.register_hook(lambda g: g)\nreturn (w,)",
     ),
+    "hook of a result that no gradient reaches": (
+        "leaf((3,)) * 1",
+        NO_MODE,
+        1,
+        "v = torch.as_strided_copy(a[None], (2,), (1,))\nw = a[:1]\nw.zero_()\nv.register_hook(lambda g: g.mul(g))",
+    ),
+    # A copy in a format that a size of 1 makes a view of, whose source is a copy for certain.
+    "view of a copy in another format": (
+        "plain((4, 1, 4, 3))[::2]",
+        NO_MODE,
+        0,
+        "v = a.contiguous(memory_format=torch.channels_last)\nw = v.reshape(v.shape[0], -1)\nv.mul_(2)\nreturn (w,)",
+    ),
+    "part of computed rows": (
+        "leaf((4, 2))",
+        NO_MODE,
+        2,
+        "v = torch.cat([a, a]).as_strided((1, 2), (2, 1))\nv.fill_diagonal_(4)\nreturn (v,)",
+    ),
     # Inputs that no formula reads, written behind a break.
     "sums of a tensor that is written": (
         "leaf((4, 4)) * 1",
