@@ -243,6 +243,16 @@ static bool copies_gaps(graph::OpId op) {
   return scatters.contains(op);
 }
 
+static bool has_gaps(sym::ShapeEnv& env, const graph::TensorType& type) {
+  std::vector<sym::ExprId> sizes, strides;
+  for (size_t d = 0; d < type.rank(); ++d) {
+    if (env.known_equal(type.strides[d], env.pool().constant(0))) continue;  // the same elements again
+    sizes.push_back(type.sizes[d]);
+    strides.push_back(type.strides[d]);
+  }
+  return !geometry::is_non_overlapping_and_dense(env, sizes, strides);
+}
+
 // The result is a value of its own, as long as nobody can see that it shares the caller's memory. Parts of a tensor
 // (aten::unsafe_split) keep the gaps of their strides, which a value of its own has not.
 void CaptureCall::hidden_view_of_callers(const TraceTensor& source) {
@@ -266,7 +276,7 @@ void CaptureCall::functional() {
     return has_history ? hidden_view_of_callers(*TraceTensor::from(source)) : view();
   }
   if (strided_copy()) return;
-  if (copies_gaps(entry_.functional) && !is_dense(capture_.env(), *TraceTensor::from(proxy(0))))
+  if (copies_gaps(entry_.functional) && has_gaps(capture_.env(), TraceTensor::from(proxy(0))->type()))
     abort_capture(BreakKind::UnsupportedLayout, entry_.name + " of memory with gaps");
   if (count_ == 2 && argument(0).isTensor() && is_copy_of_read(entry_.functional, argument(0).toTensor(), argument(1)))
     return finish_with(copy_of_read(capture_, notes(), argument(0).toTensor()));
