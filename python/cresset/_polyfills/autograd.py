@@ -104,7 +104,7 @@ class _Region:
 
     The autograd graph may run natively after all, in the capturing call. Then the function is called for its side
     effects alone. Its own operators may save tensors in another order than the captured operators did, so the tensors
-    themselves are held, too.
+    themselves are held, too. They are outdated where an argument was written since, unseen by autograd.
 
     A reentrant region gives the function leaves when it is called again. The leaves have an autograd graph of their
     own, which refuses tensors written since.
@@ -126,6 +126,7 @@ class _Region:
         self.again = {}
 
     def keep_arguments(self):
+        self.contents = [self.args[i].detach().clone() for i in self.tensors]
         # Keeps the result, not its grad_fn, because older torch needs the result alive.
         self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(self.args[i] for i in self.tensors))
         for i in self.tensors:
@@ -193,18 +194,23 @@ class _Region:
             )
         return again
 
+    def is_outdated(self):
+        def differ(now, then):
+            return now.shape != then.shape or bool(((now != then) & ((now == now) | (then == then))).any())
+
+        return any(map(differ, self.kept.grad_fn.saved_tensors, self.contents))
+
     def run_natively(self):
-        count = 0
+        outdated, again = self.is_outdated(), []
 
         def keep(tensor):
-            nonlocal count
-            count += 1
-            if self.early_stop and count == len(self.held):
+            again.append(tensor.detach() if outdated else None)
+            if self.early_stop and len(again) == len(self.held):
                 raise _Stop
 
         with contextlib.suppress(_Stop):
             self.call(keep)
-        return dict(enumerate(self.held))
+        return dict(enumerate(again if outdated and len(again) == len(self.held) else self.held))
 
 
 def _choose_what_is_kept(contexts):

@@ -149,6 +149,23 @@ BackwardRun recorded_of(const std::shared_ptr<Once>& once, const std::vector<Tan
   };
 }
 
+// Tensors of the caller whose memory the backward subgraph reads: a later write makes a pass raise.
+SavedTensors read_in_pass(const Once& once) {
+  const graph::Graph& graph = *once.captured.graph;
+  const Backward& backward = *once.captured.backward;
+  std::unordered_set<uint32_t> read;
+  for (const graph::ValueId v : used_from_outside(graph, backward.part)) {
+    const graph::Value& memory = graph.value(passes::memory_of(graph, v));
+    if (!backward.is_of_pass(v) && memory.kind == graph::Value::Kind::Input) read.insert(memory.result);
+  }
+  for (const graph::Mutation& m : graph.mutations)
+    if (!m.is_constant) read.erase(m.input);
+  SavedTensors out;
+  for (uint32_t i = 0; i < once.inputs.size(); ++i)
+    if (read.contains(i) && once.inputs[i].defined()) out.add(once.inputs[i]);
+  return out;
+}
+
 void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& results) {
   const Backward& backward = *once->captured.backward;
   const auto shared = shared_roots(backward, once->captured.outputs);
@@ -183,12 +200,16 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
     fill_with_zeros(tangents, layouts);
     return once->interpreter.arriving(*once->captured.backward, tangents);
   };
-  set_gradients(roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr, std::move(runs));
+  set_gradients(roots, roots.size() - written.size(), leaves, backward, layouts, read_in_pass(*once), nullptr,
+                std::move(runs));
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
-    if (spec.kind == OutputSpec::Kind::GraphOutput &&
-        std::find(shared.begin(), shared.end(), spec.position) != shared.end())
-      results[i] = once->interpreter.output(spec);
+    if (spec.kind != OutputSpec::Kind::GraphOutput ||
+        std::find(shared.begin(), shared.end(), spec.position) == shared.end())
+      continue;
+    const AboveAutograd recording;  // the segment may have ended inside an operator, where autograd records no views
+    const at::AutoGradMode mode(!spec.unrecorded);
+    results[i] = once->interpreter.output(spec);
   }
   for (const Backward::Place& place : written)
     for (size_t i = 0; i < results.size(); ++i)

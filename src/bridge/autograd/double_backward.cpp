@@ -263,6 +263,19 @@ std::vector<bool> DoubleBackward::free_to_change(const Call& call) const {
   return out;
 }
 
+// The contents of unseen writes to the memory that has its history from this value.
+static std::vector<graph::ValueId> unseen_contents(const graph::Graph& graph, const AutogradRecord& record,
+                                                   graph::ValueId history) {
+  std::vector<graph::ValueId> out;
+  for (const RecordedCall& call : record.calls)
+    for (const RecordedCall::Given& given : call.given)
+      if (given.history == history && given.value != history && !call.is_backward &&
+          graph.value(given.value).kind == graph::Value::Kind::Result &&
+          record.call_of(graph.value(given.value).node) == &call)
+        out.push_back(given.value);
+  return out;
+}
+
 // Values that formulas read from memory which autograd saved and the call then wrote unseen (y.data.add_(1) behind
 // y = x.relu()): the formula of relu reads the new contents.
 std::vector<DoubleBackward::Rewritten> DoubleBackward::rewritten() const {
@@ -273,9 +286,22 @@ std::vector<DoubleBackward::Rewritten> DoubleBackward::rewritten() const {
     const RecordedCall::Given* const given = call != nullptr && !call->is_backward ? call->find(v) : nullptr;
     if (given == nullptr || !given->history.valid() || given->history == v) continue;
     const graph::TensorType &had = graph_.type(given->history), &has = graph_.type(v);
-    if (had.dtype == has.dtype && had.sizes == has.sizes) out.push_back({given->history, v});
+    if (had.dtype != has.dtype || had.sizes != has.sizes) continue;
+    out.push_back({given->history, v});
+    for (const graph::ValueId earlier : unseen_contents(graph_, *backward_->record, given->history))
+      if (earlier.index < v.index) out.push_back({earlier, v});
   }
   return out;
+}
+
+// Flags by value: the values computed from these values, and the values themselves.
+static std::vector<bool> depending_on(const graph::Graph& graph, std::vector<bool> values) {
+  for (const graph::NodeId id : graph.order) {
+    bool any = false;
+    graph::Graph::for_each_value(graph.node(id).args, [&](const graph::ValueId& v) { any |= values[v.index]; });
+    for (const graph::ValueId v : graph.node(id).results) values[v.index] = any || values[v.index];
+  }
+  return values;
 }
 
 // Gives the run the contents at the call of each value that a formula reads and that depends on changed tensors.
@@ -284,11 +310,7 @@ void DoubleBackward::keep_contents(RecordedForward& forward, const Call& call, c
   std::vector<bool> depends = changed;
   const std::vector<Rewritten> rewritten = this->rewritten();
   for (const Rewritten& r : rewritten) depends[r.saved.index] = true;
-  for (const graph::NodeId id : graph_.order) {
-    bool any = false;
-    graph::Graph::for_each_value(graph_.node(id).args, [&](const graph::ValueId& v) { any |= depends[v.index]; });
-    for (const graph::ValueId v : graph_.node(id).results) depends[v.index] = any || depends[v.index];
-  }
+  depends = depending_on(graph_, std::move(depends));
   std::vector<graph::ValueId> wanted = needed();
   std::erase_if(wanted, [&](graph::ValueId v) { return !depends[v.index]; });
   if (wanted.empty()) return;
@@ -331,7 +353,9 @@ std::optional<std::vector<at::Tensor>> DoubleBackward::through_autograd(const Ca
     for (const Backward::Write& w : backward_->writes)
       forward.know(w.live, tensor_at(w.place, given, constants_, {}).detach());
     std::vector<bool> changed(graph_.value_count());
-    if (forward.follows_formulas()) changed = free_to_change(call);
+    const std::vector<bool> free = free_to_change(call);
+    const std::vector<graph::ValueId> known = needed();
+    if (forward.follows_formulas(depending_on(graph_, free), {known.begin(), known.end()})) changed = free;
     keep_contents(forward, call, saved, changed);
     std::vector<bool> read = forward.run();
     for (size_t i = 0; i < read.size(); ++i) read[i] = read[i] && !changed[i];

@@ -92,8 +92,9 @@ class GradientProgram::Builder {
   }
 
  private:
-  // Notes tensors which the caller may write between forward and backward pass: eager mode permits it where no formula
-  // reads the tensor or a view of it. A parameter that the program holds is written by optimizers, after the pass.
+  // Notes tensors which the caller may write between forward and backward pass, results too: eager mode permits it
+  // where no formula reads the tensor or a view of it. A parameter that the program holds is written by optimizers,
+  // after the pass.
   void note_changing(const std::vector<graph::ValueId>& needed) {
     std::unordered_set<graph::ValueId> read;
     for (const graph::ValueId v : needed) read.insert(passes::memory_of(forward_, v));
@@ -103,11 +104,16 @@ class GradientProgram::Builder {
       if (!read.contains(forward_.inputs[i])) changing_.insert(forward_.inputs[i]);
     for (const graph::ValueId v : forward_.constants)
       if (!read.contains(v)) changing_.insert(v);
+    for (const graph::ValueId v : forward_.outputs)
+      if (forward_.value(v).kind == graph::Value::Kind::Result && !read.contains(passes::memory_of(forward_, v)))
+        changing_.insert(v);
   }
   // Whether the value lies, as a view or itself, where a value with gaps has its place. Lowering decides whether that
-  // value has gaps in memory, so a copy without gaps is saved.
+  // value has gaps in memory, so a copy without gaps is saved. So is a copy of a view of what may change.
   bool has_gaps(graph::ValueId v) const {
-    const graph::Value& base = forward_.value(passes::memory_of(forward_, v));
+    const graph::ValueId memory = passes::memory_of(forward_, v);
+    if (memory != v && changing_.contains(memory)) return true;
+    const graph::Value& base = forward_.value(memory);
     return forward_.value(v).kind == graph::Value::Kind::Result && base.kind == graph::Value::Kind::Result &&
            !fuse::equal_strides(forward_.env(), base.type.sizes, base.type.strides,
                                 fuse::own_layout(forward_, base.type).strides);
@@ -125,7 +131,7 @@ class GradientProgram::Builder {
     const graph::Value& value = forward_.value(v);
     const bool made = value.kind == graph::Value::Kind::Input && value.result >= real_inputs_;
     if (value.kind == graph::Value::Kind::Input && !made && !is_changing) return {true, value.result};
-    if (value.kind != graph::Value::Kind::Result)
+    if (value.kind != graph::Value::Kind::Result || is_changing)
       v = forward_.node(forward_.add_node(clone, {v, graph::None{}}, {forward_.type(v)})).results[0];
     const auto known = std::find(forward_.outputs.begin(), forward_.outputs.end(), v);
     const auto at = static_cast<uint32_t>(known - forward_.outputs.begin());

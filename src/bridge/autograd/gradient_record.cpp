@@ -1,5 +1,4 @@
 // The backward subgraph of a capture: the autograd graph, run once on trace tensors.
-#include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -12,6 +11,7 @@
 
 #include "bridge/aten/autograd_history.h"
 #include "bridge/autograd/autograd_record.h"
+#include "bridge/autograd/engine_state.h"
 #include "bridge/autograd/gradients.h"
 #include "bridge/autograd/leaf_groups.h"
 #include "bridge/autograd/leaf_order.h"
@@ -119,38 +119,6 @@ class Ends {
   std::vector<Kept> kept_;
   std::vector<Shape> shapes_;
   std::vector<const Node*> arrived_;
-};
-
-// RAII: the engine runs all nodes in this thread, where the capture is. Nodes of GPUs have threads of their own
-// otherwise.
-class InThisThread {
- public:
-  InThisThread() { state().set_multithreading_enabled(false); }
-  ~InThisThread() { state().set_multithreading_enabled(before_); }
-  InThisThread(const InThisThread&) = delete;
-  InThisThread& operator=(const InThisThread&) = delete;
-
- private:
-  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
-  const bool before_ = state().get_multithreading_enabled();
-};
-
-// While the autograd graph runs, gradients of these nodes' results are not retained.
-class Unkept {
- public:
-  explicit Unkept(const std::unordered_set<const Node*>& nodes) {
-    for (const Node* node : nodes) hooks_.emplace_back(const_cast<Node*>(node), Kept{});
-    swap();
-  }
-  ~Unkept() { swap(); }
-  Unkept(const Unkept&) = delete;
-
- private:
-  using Kept = std::unordered_map<size_t, std::unique_ptr<torch::autograd::FunctionPreHook>>;
-  void swap() {
-    for (auto& [node, kept] : hooks_) kept.swap(node->retains_grad_hooks());
-  }
-  std::vector<std::pair<Node*, Kept>> hooks_;
 };
 
 }  // namespace
@@ -364,11 +332,8 @@ std::vector<at::Tensor> add_leaves(Backward& backward, AutogradRecord& record, c
   backward.groups = leaf_groups(roots, edges);
   arrange(backward.groups, edges);
   backward.holders = holders(roots, edges, backward.groups);
-  // Whether a pass from a root can keep the saved tensors of another root.
-  const bool apart = std::any_of(backward.holders.begin(), backward.holders.end(), [](const Backward::Holder& holder) {
-    return std::find(holder.roots.begin(), holder.roots.end(), false) != holder.roots.end();
-  });
-  if (backward.groups.empty() && (apart || !backward.intermediates.empty())) {  // each root has a node of its own
+  // Each root has a node of its own: a pass from one keeps the saved tensors of another, and calls none of its hooks.
+  if (backward.groups.empty() && roots.size() > 1) {
     Backward::Group& all = backward.groups.emplace_back();
     for (uint32_t i = 0; i < roots.size(); ++i) all.roots.push_back(i);
     for (uint32_t i = 0; i < leaves.size(); ++i) all.leaves.push_back(i);
@@ -451,7 +416,8 @@ struct GradientRecorder::BackwardSubgraph {
   std::vector<uint32_t> written{};  // storages whose contents are read at the start of the backward pass
   std::vector<Live> live{};
   std::vector<graph::ValueId> root_values{};
-  const size_t storages = capture.storages().size();  // when the recording began
+  std::vector<std::pair<Edge, graph::ValueId>> base_values{};  // of the tensors of which roots are views
+  const size_t storages = capture.storages().size();           // when the recording began
 
   // Returns a reason for failure; then nothing has changed. A failure may add to `written`, so a second attempt can
   // succeed.
@@ -467,6 +433,7 @@ struct GradientRecorder::BackwardSubgraph {
       if (storage.real.defined()) versions.add(storage.real);
     root_values.clear();  // of the forward part
     for (const at::Tensor& root : roots) root_values.push_back(value_with_history(capture, root));
+    note_bases();
     capture.subgraphs().begin_subgraph();
     const size_t depth = capture.subgraphs().depth();
     try {
@@ -486,6 +453,15 @@ struct GradientRecorder::BackwardSubgraph {
     capture.recorder().symbols().resize(symbols);
     recorder.backward_ = nullptr;
     return why;
+  }
+
+  void note_bases() {
+    base_values.clear();
+    for (const at::Tensor& root : roots) {
+      const at::Tensor base = root.is_view() ? at::Tensor(root._base()) : at::Tensor();
+      if (base.defined() && is_own(base) && base.requires_grad() && &TraceTensor::from(base)->capture() == &capture)
+        base_values.emplace_back(torch::autograd::impl::gradient_edge(base), value_with_history(capture, base));
+    }
   }
 
   at::Tensor add_tangent(Backward& backward, const at::Tensor& root) {
@@ -644,6 +620,8 @@ void GradientRecorder::add_gradients(const std::vector<at::Tensor>& roots, Leave
           leaf != nullptr && leaf->place.home != OutputSpec::Kind::GraphOutput)
         return (leaf->place.home == OutputSpec::Kind::Input ? capture_.graph().inputs
                                                             : capture_.graph().constants)[leaf->place.position];
+      for (const auto& [of_base, value] : part.base_values)
+        if (of_base == edge) return value;
       const auto root = std::find(starts.begin(), starts.end(), edge);
       return root != starts.end() ? std::optional(part.root_values[static_cast<size_t>(root - starts.begin())])
                                   : std::nullopt;

@@ -78,9 +78,18 @@ std::optional<c10::OperatorHandle> in_place_form(graph::OpId op) {
       {std::string(name.substr(0, dot)) + "_", std::string(name.substr(std::min(dot + 1, name.size())))});
 }
 
-std::vector<at::Tensor> run_recorded(const graph::Graph& graph, const graph::Node& node,
+// Whether the program itself called as_strided_scatter: the writes of a view have the view among their arguments.
+bool is_of_program(const graph::Node& node, const RecordedCall* call) {
+  const auto* source = node.args.size() > 1 ? std::get_if<ValueId>(&node.args[1]) : nullptr;
+  return source != nullptr && given_of(call, *source) != nullptr &&
+         given_of(call, std::get<ValueId>(node.args[0])) != nullptr;
+}
+
+std::vector<at::Tensor> run_recorded(const graph::Graph& graph, const graph::Node& node, const RecordedCall* call,
                                      const std::function<at::Tensor(ValueId)>& value,
                                      const RecordedForward::IntegerOf& integer) {
+  if (is_strided_write(node.op) && is_of_program(node, call))
+    return {call_by_aten(node, value, integer).at(0).toTensor()};
   if (is_strided_write(node.op))
     if (at::Tensor out = write_by_positions(graph, node, value, integer); out.defined()) return {std::move(out)};
   const std::optional<c10::OperatorHandle> in_place = in_place_form(node.op);
@@ -173,7 +182,7 @@ struct RecordedForward::Function {
       const graph::Node& node = graph->node(id);
       if (ops::draws(node)) cannot("a function of Python's in autograd's record draws random numbers");
       const std::vector<at::Tensor> results =
-          run_recorded(*graph, node, [&](ValueId v) { return read(local, id, v, self); }, integer);
+          run_recorded(*graph, node, record->call_of(id), [&](ValueId v) { return read(local, id, v, self); }, integer);
       for (size_t i = 0; i < results.size(); ++i)
         if (results[i].defined()) local[node.results[i]] = results[i];
     }
@@ -209,6 +218,23 @@ class PreHook final : public torch::autograd::FunctionPreHook {
  private:
   FunctionPtr function_;
   Node* of_;  // the node which has the hook
+};
+
+// A hook of one of several results, which the run makes by a node of its own.
+class PartHook final : public torch::autograd::FunctionPreHook {
+ public:
+  PartHook(FunctionPtr function, Node* of, size_t place) : function_(std::move(function)), of_(of), place_(place) {}
+  variable_list operator()(const variable_list& given) override {
+    if (!given.at(0).defined()) return given;
+    variable_list all(function_->what->given.size());
+    all.at(place_) = given[0];
+    return {function_->run(all, of_->getptr()).at(place_)};
+  }
+
+ private:
+  FunctionPtr function_;
+  Node* of_;
+  size_t place_;
 };
 
 class PostHook final : public torch::autograd::FunctionPostHook {
@@ -299,10 +325,11 @@ static std::vector<ValueId> wanted(const graph::Graph& graph, const Backward& ba
 
 // The view on which the program called as_strided. The graph's operator starts from the base, and gradients reach the
 // base through the view alone.
-static std::optional<ValueId> strided_view(const graph::Graph& graph, const RecordedCall* call,
-                                           const graph::Node& node) {
+static std::optional<ValueId> strided_view(const graph::Graph& graph, const RecordedCall* call, graph::NodeId id) {
   static const graph::OpId as_strided = graph::op_id("aten::as_strided");
+  const graph::Node& node = graph.node(id);
   if (node.op != as_strided || call == nullptr || call->given.empty()) return std::nullopt;
+  if (id.index + 1 != call->end) return std::nullopt;  // of an argument, which was made anew
   const ValueId base = std::get<ValueId>(node.args[0]), view = call->given[0].value;
   if (!view.valid() || view == base || passes::memory_of(graph, view) != base) return std::nullopt;
   return graph.type(view).dtype == graph.type(base).dtype ? std::optional(view) : std::nullopt;
@@ -313,7 +340,7 @@ static void read_arguments(const graph::Graph& graph, const Backward& backward, 
   const graph::Node node = without_statistics(graph.node(id));
   graph::Graph::for_each_value(node.args, [&](const ValueId& v) { read[v.index] = true; });
   const RecordedCall* const call = backward.record->call_of(id);
-  if (const auto view = strided_view(graph, call, node)) read[view->index] = true;
+  if (const auto view = strided_view(graph, call, id)) read[view->index] = true;
   if (call != nullptr)
     for (const RecordedCall::Given& given : call->given)
       if (given.history.valid() && read[given.value.index]) read[given.history.index] = true;
@@ -396,6 +423,20 @@ void RecordedForward::find_recorded() {
   }
 }
 
+bool RecordedForward::follows_formulas(const std::vector<bool>& changed,
+                                       const std::unordered_set<ValueId>& known) const {
+  static const std::unordered_set<graph::OpId> reads_nothing{graph::op_id("aten::cumsum"), graph::op_id("aten::repeat"),
+                                                             graph::op_id("aten::as_strided")};
+  return std::all_of(recorded_.begin(), recorded_.end(), [&](const RecordedCall* call) {
+    bool is_read = false;
+    for (uint32_t i = call->begin; i < call->end; ++i)
+      is_read = is_read || !reads_nothing.contains(graph_->node(graph::NodeId{i}).op);
+    return !is_read || std::all_of(call->given.begin(), call->given.end(), [&](const RecordedCall::Given& given) {
+      return !given.value.valid() || !changed[given.value.index] || known.contains(given.value);
+    });
+  });
+}
+
 void RecordedForward::run_steps(const graph::Node& node) {
   std::vector<c10::IValue> args;
   for (const graph::Arg& arg : node.args) {
@@ -458,9 +499,10 @@ void RecordedForward::run_node(graph::NodeId id) {
   if (node.op == steps) return run_steps(node);
   const at::AutoGradMode mode(call == nullptr || call->recorded || recorded_.contains(call));
   std::vector<at::Tensor> results;
-  if (const auto view = strided_view(*graph_, call, node); view && values_[view->index].defined())
+  if (const auto view = strided_view(*graph_, call, id); view && values_[view->index].defined())
     results = run_strided(node, argument(call, *view));
-  if (results.empty()) results = run_recorded(*graph_, node, [&](ValueId v) { return argument(call, v); }, integer_);
+  if (results.empty())
+    results = run_recorded(*graph_, node, call, [&](ValueId v) { return argument(call, v); }, integer_);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) continue;
     restore(node.results[i], results[i]);
@@ -548,6 +590,19 @@ std::shared_ptr<RecordedForward::Function> RecordedForward::bound(const Recorded
   return out;
 }
 
+// Returns false where the results do not have nodes of their own.
+bool RecordedForward::add_hooks_of_parts(const RecordedFunction& function) {
+  if (function.kind != Kind::TensorHook || function.given.size() != function.results.size()) return false;
+  for (size_t i = 0; i < function.given.size(); ++i) {
+    if (!function.given[i]) continue;
+    const at::Tensor of = function.results[i] ? values_[function.results[i]->index] : at::Tensor();
+    Node* const node = of.defined() && of.requires_grad() ? of.grad_fn().get() : nullptr;
+    if (node == nullptr || node->num_inputs() != 1) return false;
+    node->add_tensor_pre_hook(std::make_unique<PartHook>(this->bound(function, *node), node, i));
+  }
+  return true;
+}
+
 void RecordedForward::add_hooks() {
   for (const RecordedFunction& function : backward_.record->functions) {
     const at::Tensor& of = values_[function.of.index];
@@ -559,6 +614,7 @@ void RecordedForward::add_hooks() {
         function.kind == Kind::PostHook ? node->num_inputs() + node->num_outputs() : node->num_inputs();
     const size_t made =
         function.kind == Kind::PostHook || function.kind == Kind::Node ? node->num_outputs() : node->num_inputs();
+    if (function.given.size() != results && add_hooks_of_parts(function)) continue;
     if (function.given.size() != results || function.made.size() != made)
       cannot("a hook of a node that autograd has in another form");
     switch (function.kind) {

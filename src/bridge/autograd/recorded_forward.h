@@ -34,8 +34,9 @@ class RecordedForward {
   void know(graph::ValueId id, const at::Tensor& value) { values_[id.index] = value; }
   // Contents at the call: the inputs may have been written since, and eager mode's formulas hold results of operators.
   void keep(graph::ValueId id, at::Tensor contents) { contents_[id] = std::move(contents); }
-  // Whether each operator of the run is one whose formula the backward subgraph has.
-  bool follows_formulas() const { return recorded_.empty(); }
+  // Whether the formulas of the run read values of which the backward subgraph has the contents: those in `known`, and
+  // those that do not depend on changed tensors (flags by value).
+  bool follows_formulas(const std::vector<bool>& changed, const std::unordered_set<graph::ValueId>& known) const;
   // Throws c10::Error when the run is impossible. Returns the values which were read, as flags by value.
   std::vector<bool> run();
   // Gradients of the leaves, by autograd. Tangents may be undefined.
@@ -57,6 +58,7 @@ class RecordedForward {
   void give_history(graph::ValueId id);
   void add_metadata(torch::autograd::Node& node, const std::optional<graph::ValueId>& of) const;
   void add_hooks();
+  bool add_hooks_of_parts(const RecordedFunction& function);
   std::shared_ptr<Function> bound(const RecordedFunction& function, const torch::autograd::Node& node) const;
 
   const std::shared_ptr<const graph::Graph> graph_;

@@ -12,6 +12,7 @@
 
 #include "bridge/aten/node_ptr.h"
 #include "bridge/capture/unseen_writes.h"
+#include "passes/rewriter.h"
 
 namespace cresset::bridge {
 
@@ -79,6 +80,10 @@ void AutogradNotes::note(const at::Tensor& tensor, graph::ValueId value, bool is
   if (given_.back().wanted && given_.back().origin) first_.try_emplace(*given_.back().origin, value);
 }
 
+void AutogradNotes::note_written_view() {
+  if (given_.back().wanted && given_.back().origin) given_.back().written_at = below_autograd_now();
+}
+
 void note_unseen_write(AutogradNotes& notes, graph::ValueId before, graph::ValueId contents) {
   if (before == contents) return;
   const graph::ValueId history = notes.value(of_contents(before)).value_or(before);
@@ -132,7 +137,10 @@ AutogradRecord AutogradNotes::record(const graph::Graph& graph, uint32_t first_o
         continue;
       }
       const std::optional<graph::ValueId> kept = given.origin ? std::nullopt : value(of_contents(given.value));
-      const graph::ValueId history = given.origin ? first_.at(*given.origin) : kept.value_or(given.value);
+      const bool behind_others =
+          given.written_at && computed.contains(passes::memory_of(graph, given.value), *given.written_at);
+      const graph::ValueId history =
+          given.origin && !behind_others ? first_.at(*given.origin) : kept.value_or(given.value);
       // The segment made this leaf, since it is no argument: gradients end there.
       const bool ends = !given.origin && !kept && graph.value(given.value).kind == graph::Value::Kind::Result;
       recorded.given.push_back({given.value, given.wanted && !ends ? history : graph::ValueId{}});

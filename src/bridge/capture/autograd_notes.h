@@ -64,6 +64,9 @@ class AutogradNotes {
   // Notes an argument of the current operator. is_memory: the value is a view's memory, without conjugation or
   // negation.
   void note(const at::Tensor& tensor, graph::ValueId value, bool is_memory = false);
+  // The argument noted last is a view that the operator writes. Autograd connects the write to the history that its
+  // base has then, behind the other writes of the same operator on a list.
+  void note_written_view();
   // Ends the current operator, which made these nodes.
   void end_call(uint32_t begin, uint32_t end);
   bool any() const { return !calls_.empty(); }
@@ -78,6 +81,7 @@ class AutogradNotes {
     graph::ValueId value;
     bool wanted;
     std::optional<Origin> origin;
+    std::optional<Origin> written_at = std::nullopt;  // the number of autograd nodes when a view was written
   };
   struct Call {
     uint32_t begin, end;

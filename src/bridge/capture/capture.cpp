@@ -290,6 +290,15 @@ void Capture::set_location() {
   forward_lines_.note(graph().current_location);
 }
 
+// Whether the tensor has its history from the base of an argument, which belongs to the call.
+static bool is_of_base_of_input(const StorageTable& storages, const at::Tensor& real) {
+  const at::Tensor base = is_recorded_view(real) ? at::Tensor(real._base()) : real;
+  return std::any_of(storages.begin(), storages.end(), [&](const Storage& s) {
+    return s.home == OutputSpec::Kind::Input && s.real.defined() && is_recorded_view(s.real) &&
+           s.real._base().is_same(base);
+  });
+}
+
 at::Tensor Capture::lift(const at::Tensor& real) {
   if (auto it = storages_.proxies().find(real.unsafeGetTensorImpl()); it != storages_.proxies().end())
     return it->second;
@@ -297,8 +306,10 @@ at::Tensor Capture::lift(const at::Tensor& real) {
   reject_tangent(real);
   if (const Storage* const known = storages_.of_memory(real); known != nullptr && known->version > 0)
     abort_capture(BreakKind::AliasedWrite, "memory that was written is reached in another way");
-  const uint32_t position = static_cast<uint32_t>(recorder_.constants().size());
   const auto named = names_.find(real.unsafeGetTensorImpl());
+  if (named == names_.end() && real.requires_grad() && is_of_base_of_input(storages_, real))
+    abort_capture(BreakKind::AutogradFeature, "a view of an argument, whose history autograd makes anew from its base");
+  const uint32_t position = static_cast<uint32_t>(recorder_.constants().size());
   const graph::ValueId value =
       graph().add_constant(recorder_.constant_geometry(real), named != names_.end() ? named->second : std::string());
   recorder_.constants().push_back(real);

@@ -74,6 +74,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   spec.conjugated = view ? view->conjugated : trace.is_conj();
   spec.negated = view ? view->negated : trace.is_neg();
   spec.value = trace.value, spec.notes = storages_.notes();
+  if (view && trace.chain() != nullptr) storages_.notes()->parts_of_copies.insert(trace.value);
   return spec;
 }
 

@@ -44,6 +44,7 @@ bool gives_source(const ViewChoice& choice, c10::IntArrayRef sizes, c10::IntArra
 struct LayoutNotes {
   std::unordered_map<graph::ValueId, graph::ValueId> lies_as;  // value of a write -> the earlier value with its layout
   std::unordered_map<graph::ValueId, ViewChoice> choices;
+  std::unordered_set<graph::ValueId> parts_of_copies;  // views of these values, given as views of their sources
   // Values read from a view with a conjugate or negative bit: ATen clones such a view for an operator without support.
   std::unordered_set<graph::ValueId> clones;
 };

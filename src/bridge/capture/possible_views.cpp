@@ -40,17 +40,30 @@ void StorageTable::note_copy(const TraceTensor& source, const TraceTensor& copy)
                              source.is_conj(), source.is_neg(), choice->answers()});
 }
 
+// Whether the operator gives back its operand, which is then guarded. Of operands that are no arguments, only those
+// that the program can compare with the result are examined: copies of the others serve more sizes.
 bool StorageTable::is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
   const TraceTensor* trace = TraceTensor::from(self);
-  if (trace == nullptr || trace->chain() != nullptr || result.is_same(self)) return false;
+  if (trace == nullptr || result.is_same(self) || result.scalar_type() != self.scalar_type()) return false;
   const Storage& storage = storages_[trace->storage_id().index];
-  if (storage.home != OutputSpec::Kind::Input || result.scalar_type() != self.scalar_type()) return false;
-  const at::Tensor& real = recorder_.inputs()[storage.position];
   const ViewChoice made = choice.choice({});
-  if (!gives_source(made, real.sizes(), real.strides())) return false;
   const auto why = [] { return current_reason(); };
-  if (!made.as_suggested)
+  const auto decide = [&] {
     return geometry::decide_format(recorder_.env(), trace->type().sizes, trace->type().strides, made.format, why);
+  };
+  if (trace->chain() != nullptr || storage.home != OutputSpec::Kind::Input) {
+    if (made.as_suggested || trace->is_conj() || trace->is_neg() || !trace->capture().client().is_held(self))
+      return false;
+    const auto hints = [&](const std::vector<sym::ExprId>& exprs) {
+      std::vector<int64_t> out;
+      for (const sym::ExprId e : exprs) out.push_back(recorder_.env().hint_or(e, 2));
+      return out;
+    };
+    return gives_source(made, hints(trace->type().sizes), hints(trace->type().strides)) && decide();
+  }
+  const at::Tensor& real = recorder_.inputs()[storage.position];
+  if (!gives_source(made, real.sizes(), real.strides())) return false;
+  if (!made.as_suggested) return decide();
   for (const auto& [condition, answer] : choice.answers()) recorder_.env().evaluate(condition, why);
   return true;
 }
@@ -203,7 +216,11 @@ std::optional<AsView> StorageTable::as_view(const TraceTensor& trace, const std:
              copy_sizes = specialized(copy.sizes), own_sizes = specialized(trace.type().sizes);
   const auto start = specialized(view->source_offset);
   if (!sizes || !strides || !copy_sizes || !own_sizes || !start) return std::nullopt;
-  if (possible_view(view->source) != nullptr) return std::nullopt;
+  if (const PossibleView* origin = possible_view(view->source); origin != nullptr && !guard_copy(*origin)) {
+    // The answers for general sizes may miss what makes it a copy at these.
+    const auto had = specialized(origin->source_type.sizes), apart = specialized(origin->source_type.strides);
+    if (origin->choice.any_view || !had || !apart || gives_source(origin->choice, *had, *apart)) return std::nullopt;
+  }
   const bool is_source = !view->choice.any_view;
   if (is_source && !gives_source(view->choice, *sizes, *strides)) return std::nullopt;
   std::optional<std::vector<int64_t>> there = strides;

@@ -6,6 +6,7 @@
 #include "bridge/decompositions/complex_scalars.h"
 #include "bridge/decompositions/float_scalars.h"
 #include "bridge/dispatch/view_offsets.h"
+#include "bridge/symbolic/tensor_geometry.h"
 
 namespace cresset::bridge {
 
@@ -209,6 +210,10 @@ bool CaptureCall::strided_copy() {
   if (trace.chain() != nullptr || !is_dense(capture_.env(), trace) ||
       (capture_.storages().is_callers(trace) && !capture_.storages().starts_storage(trace)))
     abort_capture(BreakKind::UnsupportedOperator, entry_.name + " of a part of a storage");
+  if (entry_.functional == scatter && argument(0).toTensor().requires_grad() &&
+      !geometry::decide_format(capture_.env(), trace.type().sizes, trace.type().strides, at::MemoryFormat::Contiguous,
+                               [] { return current_reason(); }))
+    abort_capture(BreakKind::UnsupportedLayout, entry_.name + " of a layout for which ATen has no derivative");
   std::vector<Arg> args = arguments(count_);
   if (entry_.functional == scatter) args.erase(args.begin() + 1);
   if (std::holds_alternative<graph::None>(args[3])) args[3] = capture_.env().pool().constant(0);
@@ -228,6 +233,24 @@ static at::Tensor copy_of_read(Capture& capture, AutogradNotes* notes, const at:
   TraceTensor* const trace = TraceTensor::from(self);
   if (notes != nullptr && trace != nullptr) notes->note(self, capture.memory_of(*trace), /*is_memory=*/true);
   return capture.make_result(value_of(capture, self));
+}
+
+// ATen's copies for these operators include the memory between the elements, which is no part of the program.
+static bool copies_gaps(graph::OpId op) {
+  static const std::unordered_set<graph::OpId> scatters{graph::op_id("aten::slice_scatter"),
+                                                        graph::op_id("aten::select_scatter"),
+                                                        graph::op_id("aten::diagonal_scatter")};
+  return scatters.contains(op);
+}
+
+static bool has_gaps(sym::ShapeEnv& env, const graph::TensorType& type) {
+  std::vector<sym::ExprId> sizes, strides;
+  for (size_t d = 0; d < type.rank(); ++d) {
+    if (env.known_equal(type.strides[d], env.pool().constant(0))) continue;  // the same elements again
+    sizes.push_back(type.sizes[d]);
+    strides.push_back(type.strides[d]);
+  }
+  return !geometry::is_non_overlapping_and_dense(env, sizes, strides);
 }
 
 // The result is a value of its own, as long as nobody can see that it shares the caller's memory. Parts of a tensor
@@ -253,6 +276,8 @@ void CaptureCall::functional() {
     return has_history ? hidden_view_of_callers(*TraceTensor::from(source)) : view();
   }
   if (strided_copy()) return;
+  if (copies_gaps(entry_.functional) && has_gaps(capture_.env(), TraceTensor::from(proxy(0))->type()))
+    abort_capture(BreakKind::UnsupportedLayout, entry_.name + " of memory with gaps");
   if (count_ == 2 && argument(0).isTensor() && is_copy_of_read(entry_.functional, argument(0).toTensor(), argument(1)))
     return finish_with(copy_of_read(capture_, notes(), argument(0).toTensor()));
   if (read_number() || batch_norm_in_training()) return;

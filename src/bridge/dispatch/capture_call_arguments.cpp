@@ -1,3 +1,4 @@
+#include "bridge/aten/autograd_history.h"
 #include "bridge/dispatch/capture_call.h"
 
 namespace cresset::bridge {
@@ -26,6 +27,8 @@ void CaptureCall::note_histories(AutogradNotes& notes, const std::vector<Arg>& a
     const c10::IValue& given = argument(i);
     if (const auto* value = std::get_if<ValueId>(&args[i]); value != nullptr && given.isTensor())
       notes.note(given.toTensor(), *value, of_view && i == 0);
+    if (i == 0 && entry_.op_class == OpEntry::Class::InPlace && is_recorded_view(given.toTensor()))
+      notes.note_written_view();
     const auto* values = std::get_if<std::vector<graph::OptionalValue>>(&args[i]);
     if (values == nullptr || !given.isList()) continue;
     const c10::ArrayRef<c10::IValue> list = given.toListRef();

@@ -64,9 +64,7 @@ void CaptureCall::check_overlap(size_t written, const TraceTensor& target) {
 }
 
 void CaptureCall::in_place() {
-  static const graph::OpId conjugated = graph::op_id("aten::conj_physical");
   at::Tensor self = argument(0).toTensor();
-  if (entry_.functional == conjugated && !self.is_complex()) return finish_with(std::move(self));
   at::Tensor target_tensor = proxy(0);
   TraceTensor& target = *TraceTensor::from(target_tensor);
   require_writable(target);

@@ -65,7 +65,7 @@ class CaptureKernel final : public c10::OperatorKernel {
     } catch (const CaptureAbort& e) {
       // Autograd regenerates views of the caller's tensors: they do not belong to the program.
       if (capture->says_history() && is_of_real_tensors(*stack)) return run_natively(handle_, *capture, *stack);
-      const std::vector<at::Tensor> written = written_copies(*stack);
+      const Copies written = written_copies(*stack);
       capture->flush(e.reason());
       require_written(written, *stack);
     } catch (const std::exception& e) {
@@ -90,24 +90,27 @@ class CaptureKernel final : public c10::OperatorKernel {
                        });
   }
 
-  // The written tensors which are no views. The end of the segment makes views of those which eager mode has as views
-  // (possible_views.cpp), and autograd has permitted the write before.
-  std::vector<at::Tensor> written_copies(const Stack& stack) const {
-    std::vector<at::Tensor> out;
+  // The written tensors with the tensors that they are views of. The end of the segment makes other views of those
+  // which eager mode has as views (possible_views.cpp), and autograd has permitted the write before.
+  using Copies = std::vector<std::pair<at::Tensor, at::Tensor>>;
+  static at::Tensor base_of(const at::Tensor& t) { return is_recorded_view(t) ? at::Tensor(t._base()) : at::Tensor(); }
+
+  Copies written_copies(const Stack& stack) const {
+    Copies out;
     const auto& arguments = handle_.schema().arguments();
     for (size_t i = 0; c10::GradMode::is_enabled() && i < arguments.size(); ++i) {
       const c10::IValue& v = stack[stack.size() - arguments.size() + i];
       if (arguments[i].alias_info() == nullptr || !arguments[i].alias_info()->isWrite() || !v.isTensor()) continue;
-      if (v.toTensor().defined() && !is_recorded_view(v.toTensor())) out.push_back(v.toTensor());
+      if (v.toTensor().defined()) out.emplace_back(v.toTensor(), base_of(v.toTensor()));
     }
     return out;
   }
 
-  void require_written(const std::vector<at::Tensor>& copies, const Stack& stack) const {
+  void require_written(const Copies& copies, const Stack& stack) const {
     const bool wanted = std::any_of(stack.end() - static_cast<long>(entry_->arg_types.size()), stack.end(),
                                     [](const c10::IValue& v) { return v.isTensor() && v.toTensor().requires_grad(); });
-    for (const at::Tensor& t : copies)
-      if (wanted && is_recorded_view(t)) require_rebase(t);
+    for (const auto& [t, base] : copies)
+      if (wanted && is_recorded_view(t) && !base_of(t).is_same(base)) require_rebase(t);
   }
 
   bool is_of_lists(const Stack& stack) const {

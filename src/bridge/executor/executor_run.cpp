@@ -192,6 +192,7 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   // A memory which another slot continues is written to, so no other owner may hold it.
   const bool shared = roots_[id.index].heir != TensorId::kNone && result.storage().use_count() != 1;
   if (!agrees || shared || !owns_memory(result)) {
+    const PlaceResults no_places;  // it lives longer than the call
     at::Tensor copy = slot.memory->allocate(slot.sizes, slot.strides, slot.dtype);
     copy_elements(copy, result);
     result = std::move(copy);

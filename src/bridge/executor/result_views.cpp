@@ -1,5 +1,6 @@
 #include "bridge/executor/result_views.h"
 
+#include <ATen/TensorUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -83,10 +84,24 @@ void mark_node(const at::Tensor& view, const OutputSpec& spec) {
   meta->output_nr_ = spec.number;
 }
 
+// Whether the view regroups the dimensions of a parent whose elements share memory. The derivative of as_strided would
+// give each of these elements the mean of their gradients.
+bool is_regrouped(const at::Tensor& parent, const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                  int64_t offset) {
+  bool shares = false;
+  for (int64_t d = 0; d < parent.dim(); ++d) shares = shares || (parent.stride(d) == 0 && parent.size(d) > 1);
+  if (!shares || c10::multiply_integers(sizes) != parent.numel() || parent.numel() == 0) return false;
+  const auto from = static_cast<int64_t>(base.element_size()), to = static_cast<int64_t>(parent.element_size());
+  if (base.storage_offset() * from / to + offset != parent.storage_offset()) return false;
+  const auto regrouped = at::detail::computeStride(parent.sizes(), parent.strides(), sizes);
+  return regrouped && c10::IntArrayRef(*regrouped) == strides;
+}
+
 // A view of the base's memory by way of `parent`, which may be the base itself. The offset counts from the base.
 at::Tensor part_of(const at::Tensor& parent, const at::Tensor& base, c10::ScalarType dtype, c10::IntArrayRef sizes,
                    c10::IntArrayRef strides, int64_t offset) {
   if (parent.is_same(base)) return view_of_memory(base, dtype, sizes, strides, offset);
+  if (is_regrouped(parent, base, sizes, strides, offset)) return parent.view(sizes);
   const auto from = static_cast<int64_t>(base.element_size()), to = static_cast<int64_t>(parent.element_size());
   return at::as_strided(parent, sizes, strides, base.storage_offset() * from / to + offset);
 }
@@ -183,8 +198,8 @@ void ResultViews::set_versions(const std::vector<at::Tensor>& results) const {
 // A copy of the program which eager mode makes as a view of a caller's tensor (possible_views.cpp). The segment may end
 // inside of an operator, below autograd: autograd knows all other views already, and must be told of this one.
 static bool is_copied_view(const OutputSpec& spec) {
-  return spec.notes != nullptr && spec.value.valid() && spec.notes->choices.contains(spec.value) &&
-         !c10::InferenceMode::is_enabled();
+  return spec.notes != nullptr && spec.value.valid() && !c10::InferenceMode::is_enabled() &&
+         (spec.notes->choices.contains(spec.value) || spec.notes->parts_of_copies.contains(spec.value));
 }
 
 // Whether no other result lies in the same memory.

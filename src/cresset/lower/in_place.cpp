@@ -215,7 +215,7 @@ class Reuser {
     if (from == nullptr || !made.valid() || !in_arena(*from) || !(in_arena(made) || is_output(made))) return;
     if (lives_[made.index].first != step || lives_[from->index].last != step || lives_[from->index].first == step)
       return;
-    if (is_output(made) && made_by_call(head_of(*from))) return;
+    if (made_by_call(head_of(*from))) return;  // in no arena: the call has no place for its result
     if (lies_alike(*from, made) && is_read_once(step, *from)) shares_[made.index] = *from;
   }
   bool lies_alike(TensorId a, TensorId b) const {

@@ -16,6 +16,11 @@ S sub(S a, S b) { return a - b; }
 S rsub(S a, S b) { return b - a; }
 S mul(S a, S b) { return a.dtype() == DType::Bool ? both(a, b) : a * b; }
 
+// The product is not rounded, as in ATen's kernels.
+S times_plus(S a, S b, S c) {
+  return a.with(a.builder->kernel().add({.op = Op::Fma, .dtype = a.dtype(), .a = a.id, .b = b.id, .c = c.id}));
+}
+
 // self <op> alpha * other, alpha not rounded to F16/BF16.
 template <S (*F)(S, S), size_t Scaled>
 loop::ScalarId scaled(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
@@ -24,7 +29,11 @@ loop::ScalarId scaled(ElementContext& context, const OpArgs& args, size_t, const
   S operands[2] = {operand(context, args, 0, index, dtype),
                    operand(context, args, 1, index, args.is_tensor(1) ? dtype : number)};
   S& target = operands[Scaled];
-  if (constant_number(args.graph(), args[2]) != 1.0) target = target * number_arg(context, args, 2, target);
+  if (constant_number(args.graph(), args[2]) != 1.0) {
+    const S alpha = number_arg(context, args, 2, target);
+    if (is_float(target.dtype())) return times_plus(target, F == add ? alpha : -alpha, operands[1 - Scaled]).id;
+    target = target * alpha;
+  }
   return F(operands[0], operands[1]).id;
 }
 

@@ -121,7 +121,7 @@ int64_t cost_of_saving(const Graph& graph, ValueId v, bool is_output, bool is_ch
   constexpr int64_t kMost = int64_t{1} << 40;
   const int64_t elements = graph.env().typical_or(graph::numel(graph.pool(), value.type.sizes), kUnknown);
   const int64_t bytes = std::clamp(elements, int64_t{1}, kMost) * static_cast<int64_t>(byte_size(value.type.dtype));
-  if (is_output) return 1 + bytes / 16;
+  if (is_output && !is_changing) return 1 + bytes / 16;
   if (is_changing) return 16 + bytes;
   const ops::OpDef* def = ops::find(graph.node(value.node).op);
   const bool is_view = def != nullptr && def->op_class == ops::OpClass::View;

@@ -22,9 +22,9 @@ struct Partition {
   std::vector<graph::NodeId> recomputed;  // nodes of the forward program, in its order
 };
 
-// needed: values of the graph mentioned in the backward program. changing: inputs and constants whose contents may
-// change before the backward pass; saving one of them means saving a copy. Sizes are weighed by their hints; nothing
-// else uses the hints.
+// needed: values of the graph mentioned in the backward program. changing: inputs, constants and outputs whose contents
+// may change before the backward pass; saving one of them means saving a copy. Sizes are weighed by their hints;
+// nothing else uses the hints.
 Partition partition(const graph::Graph& graph, std::span<const graph::ValueId> needed,
                     const std::unordered_set<graph::ValueId>& changing = {});
 

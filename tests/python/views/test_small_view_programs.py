@@ -1,7 +1,7 @@
 """Small programs about views: each call is compared with eager mode in all that a user can see (view_program_compare).
 
-A row has the argument, made of a leaf or of plain values, the mode around the calls, the order of the gradients, and
-the body of the function."""
+A row has the argument, made of a leaf or of plain values (`leaf(sizes) * 1[::2]` is a view of a product), the mode around
+the calls, the order of the gradients, and the body of the function."""
 
 from __future__ import annotations
 
@@ -112,6 +112,147 @@ ROWS = {
         0,
         "return (torch.as_strided_scatter(a.conj(), torch.zeros(2, dtype=a.dtype), (2,), (1,)),)",
     ),
+    # Writes without autograd's knowledge, before gradients of formulas that read the memory.
+    "checkpoint of a part": (
+        "leaf((6,)) * 1[::2]",
+        NO_MODE,
+        1,
+        "a.mul_(2)\nv = checkpoint(lambda t: t.sin(), a, use_reentrant=False)\na.data.add_(1)\nreturn (v,)",
+    ),
+    "checkpoint of memory written twice": (
+        "leaf((4,)) * 1",
+        NO_MODE,
+        2,
+        "v = torch.empty_like(a).copy_(a)\nw = v[1:]\nw.data.add_(1)\n"
+        "u = checkpoint(lambda t: t.sin(), w, use_reentrant=False)\nw.data.add_(1)\nreturn v, u",
+    ),
+    "result written as integers": (
+        "leaf((4,))",
+        NO_MODE,
+        1,
+        "v = torch.stack([a, a]).unfold(-1, 2, 2)\nw = v.masked_fill(v > 0, 1)\n"
+        "v.view(torch.int32).mul_(2)\nreturn (w,)",
+    ),
+    # Histories of writes.
+    "list with a view twice": (
+        "leaf(()) * 1",
+        NO_MODE,
+        2,
+        "v = a.as_strided(a.shape, a.stride())\ntorch._foreach_mul_([v, v], 2)",
+    ),
+    "real numbers conjugated in place": (
+        "leaf((2, 3)) * 1",
+        NO_MODE,
+        2,
+        "v = a[0]\nv.conj_physical_()\nreturn (v.abs(),)",
+    ),
+    "write that ends the segment inside of an operator": (
+        "complex_leaf((3,))",
+        NO_MODE,
+        1,
+        "v = a * torch.ops.aten.alias(a)\nw = torch.view_as_real(v).unfold(0, 1, 2)\nw.mul_(2)\nreturn (v,)",
+    ),
+    "history made anew from a base of complex numbers": (
+        "complex_leaf((4, 3, 2)) * 1.real",
+        NO_MODE,
+        1,
+        "v = a.squeeze(-2)\nwith torch.no_grad():\n    w = a.diagonal()\n    w.t_()\nreturn (v.clone(),)",
+    ),
+    "view of a copy that is a view": (
+        "leaf((6, 2)) * 1[::2]",
+        NO_MODE,
+        1,
+        "v = a[..., ::2].flatten()[None]\nv.scatter_(-1, torch.zeros_like(v, dtype=torch.int64), 2)",
+    ),
+    # as_strided_scatter has a derivative of its own, for some layouts.
+    "scatter by strides": (
+        "leaf((4, 3))",
+        NO_MODE,
+        2,
+        "return (torch.as_strided_scatter(a, torch.zeros(2, dtype=a.dtype), (2,), (1,)),)",
+    ),
+    "scatter by strides in another order": (
+        "leaf((4, 3)) * 1.t()",
+        NO_MODE,
+        1,
+        "try:\n    return (torch.as_strided_scatter(a, torch.zeros(2, dtype=a.dtype), (2,), (1,)),)\n"
+        "except Exception as e:\n    return (str(e),)",
+    ),
+    "scatter between the elements": (
+        "plain((2, 8))[..., ::2]",
+        NO_MODE,
+        0,
+        "v = a.select_scatter(a.select(-1, 0), -1, 0)\nreturn (v.as_strided((2,), (1,)),)",
+    ),
+    # Hooks of views.
+    "hook of elements that share memory": (
+        "leaf((1,)) * 1.expand(4)",
+        NO_MODE,
+        1,
+        "v = a.transpose(0, 0)\nw = v.view(v.shape[0], -1)\nv.register_hook(lambda g: g.mul(g))\nreturn (w,)",
+    ),
+    "hook of one of several": (
+        "leaf((5, 4))",
+        NO_MODE,
+        2,
+        "v = a.masked_fill(a > 0, 1).split(2, 0)[-1]\nv.register_hook(lambda g: g * 2)\nreturn (v,)",
+    ),
+    "hook of the base of a view": (
+        "leaf((3,))",
+        NO_MODE,
+        2,
+        "v = a * a\nw = v.transpose(0, -1)\nw.lerp_(w, 0.5)\nv.register_hook(lambda g: g)\nreturn (w,)",
+    ),
+    "hook of a result that no gradient reaches": (
+        "leaf((3,)) * 1",
+        NO_MODE,
+        1,
+        "v = torch.as_strided_copy(a[None], (2,), (1,))\nw = a[:1]\nw.zero_()\nv.register_hook(lambda g: g.mul(g))",
+    ),
+    # A copy in a format that a size of 1 makes a view of, whose source is a copy for certain.
+    "view of a copy in another format": (
+        "plain((4, 1, 4, 3))[::2]",
+        NO_MODE,
+        0,
+        "v = a.contiguous(memory_format=torch.channels_last)\nw = v.reshape(v.shape[0], -1)\nv.mul_(2)\nreturn (w,)",
+    ),
+    "part of computed rows": (
+        "leaf((4, 2))",
+        NO_MODE,
+        2,
+        "v = torch.cat([a, a]).as_strided((1, 2), (2, 1))\nv.fill_diagonal_(4)\nreturn (v,)",
+    ),
+    # Inputs that no formula reads, written behind a break.
+    "sums of a tensor that is written": (
+        "leaf((4, 4)) * 1",
+        NO_MODE,
+        2,
+        "v = a.cumsum(0)\nfloat(v.sum())\na.pow_(2)\nreturn (v,)",
+    ),
+    # Memory that a call without a rule hands on, and a kernel takes over.
+    "kernel behind another dtype": (
+        "plain((2, 4))",
+        NO_MODE,
+        0,
+        "v = a.view(torch.int64) * 1\nv.scatter_reduce_(-2, torch.zeros_like(v), v * 2, 'sum')\n"
+        "w = v[1:, 1:]\nw.scatter_reduce_(-2, torch.zeros_like(w), w * 2, 'sum')",
+    ),
+    "difference with a factor": (
+        "plain((4, 3))",
+        NO_MODE,
+        0,
+        "v = a * 1e308\nreturn (v.sub(v, alpha=2),)",
+    ),
+    "view of a saved view": (
+        "values((4, 3), torch.float32).requires_grad_() * 1",
+        "lambda: torch.autocast('cpu', dtype=torch.bfloat16)",
+        1,
+        "v = a.mT.diagonal()\nw = torch.nn.functional.linear(v, v)\nfloat(w)\na.fill_(3)\nreturn (w,)",
+    ),
+    # contiguous() gives a tensor back where its sizes of 0 and 1 make it contiguous.
+    "contiguous row": ("plain((4, 2))", NO_MODE, 0, "v = a[:, :1][:1]\nreturn v, v.contiguous()"),
+    "contiguous computed row": ("plain((2, 1))", NO_MODE, 0, "v = (a * 2).diagonal()\nreturn v, v.contiguous()"),
+    "contiguous without elements": ("plain((4, 2))", NO_MODE, 0, "v = a.t()[:, :0]\nreturn v, v.contiguous()"),
     # A change of geometry counts as a write of the argument that a size of 1 makes the memory's owner.
     "turned copy": (
         "plain((4, 2)).permute((1, 0))",
@@ -140,9 +281,9 @@ def complex_leaf(sizes):
 @pytest.mark.parametrize("name", ROWS)
 def test_small_program(name):
     made, around, order, body = ROWS[name]
-    base, rest = made.split(" * 1") if made.endswith(" * 1") else (made, None)
+    base, rest = made.split(" * 1") if " * 1" in made else (made, None)
     leaves = "[x]" if order else "[]"
-    call = f"    x = {base}\n    a = x{' * 1' if rest is not None else ''}\n    return {leaves}, [a]\n"
+    call = f"    x = {base}\n    a = {'x' if rest is None else f'(x * 1){rest}'}\n    return {leaves}, [a]\n"
     calls = "\n".join(f"def call{i}():\n{call}" for i in range(3))
     settings = f"AROUND = {around}\nORDER = {order}\nAFTER = False\n"
     source = "\n".join([PRELUDE, MAKERS, calls, settings, "def f(a):\n" + textwrap.indent(body, "    ")])

@@ -54,6 +54,16 @@ return %3
   EXPECT_TRUE(found.again.empty());
 }
 
+TEST(Partition, AResultThatMayChangeIsNotReadAgain) {
+  constexpr std::string_view kBody = R"crs(%2: f32[s0, 8][8, 1] = aten::mm(%0, %1)
+%3: bool[s0, 8][8, 1] = aten::gt.Scalar(%2, 0)
+%4: f32[s0, 8][8, 1] = aten::masked_fill.Scalar(%2, %3, 1)
+return %4, %2
+)crs";
+  EXPECT_THAT(cut(kBody, {3}).saved, ElementsAre(2));
+  EXPECT_THAT(cut(kBody, {3}, {2}).saved, ElementsAre(3));
+}
+
 TEST(Partition, ACopyOfWhatMayChangeIsSavedWhereItIsSmaller) {
   const Cut found = cut(R"crs(%2: f16[s0, 8][8, 1] = aten::_to_copy(%0, dtype:f16, none, none, none, false, none)
 %3: f32[s0, 8][8, 1] = aten::_to_copy(%2, dtype:f32, none, none, none, false, none)
