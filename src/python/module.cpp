@@ -23,6 +23,7 @@
 #include "frontend/eval/interpreter.h"
 #include "frontend/segments/call_capture.h"
 #include "frontend/session/session_lru_cache.h"
+#include "python/graph_taker.h"
 #include "python/numbers.h"
 #include "python/shapes.h"
 #include "python/state_of.h"
@@ -131,7 +132,7 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
                             bool freeze, bool keep_text, bool auto_dynamic, bool evaluate, bool symbolic_numbers,
                             const py::object& guard_filter, int64_t cache_entry_limit, bool keep_rejected,
                             std::string name, int64_t recompile_limit, bool through_aten,
-                            const std::string& cuda_graphs) {
+                            const std::string& cuda_graphs, py::object taker) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
@@ -146,6 +147,7 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.keep_text = keep_text;
   options.keep_rejected = keep_rejected;
   options.through_aten = through_aten;
+  options.code.taker = python::graph_taker(std::move(taker));
   if (!guard_filter.is_none()) options.guard_filter = frontend::PyRef::borrow(guard_filter.ptr());
   options.cache_entry_limit =
       cache_entry_limit > 0 ? cache_entry_limit : std::max<int64_t>(1, option_int(Option::CACHE_ENTRY_LIMIT));
@@ -220,7 +222,7 @@ PYBIND11_MODULE(_C, m) {
         py::arg("auto_dynamic") = false, py::arg("evaluate") = false, py::arg("capture_scalar_outputs") = false,
         py::arg("guard_filter_fn") = py::none(), py::arg("cache_entry_limit") = 0, py::arg("keep_rejected") = false,
         py::arg("name") = "", py::arg("recompile_limit") = -1, py::arg("through_aten") = false,
-        py::arg("cuda_graphs") = "auto");
+        py::arg("cuda_graphs") = "auto", py::arg("taker") = py::none());
   m.def("cache_entries", &cache_entries);
   // For gc.callbacks.
   m.def("after_collection", [](std::string_view phase, const py::dict& info) {

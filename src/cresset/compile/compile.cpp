@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "compile/code_for_devices.h"
+#include "compile/graph_taker.h"
 #include "compile/program_cache.h"
 #include "lower/lower.h"
 #include "ops/op_def.h"
@@ -117,6 +118,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   const std::shared_ptr<sym::ShapeEnv> env = graph->env_ptr();
   // Taken before the load, which may record guards even if the program on disk turns out to be unusable.
   const sym::Asked before = sym::asked(*env);
+  if (options.taker != nullptr) options.taker->take(*graph);
   const ProgramCache cache(*graph, options);
   if (std::optional<Compiled> kept = cache.load(*graph)) {
     kept->stats.nodes_captured = stats.nodes_captured;

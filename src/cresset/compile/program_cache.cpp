@@ -102,7 +102,7 @@ std::optional<std::string> target_texts(const graph::Graph& graph) {
 }  // namespace
 
 ProgramCache::ProgramCache(const graph::Graph& graph, const Options& options) {
-  if (log::enabled(log::Area::Kernels)) return;
+  if (log::enabled(log::Area::Kernels) || options.taker != nullptr) return;
   const std::optional<std::string> targets = target_texts(graph);
   if (!targets) return;
   const std::string key =
