@@ -12,6 +12,7 @@ from . import _environment  # before any variable is read  # noqa: F401
 
 # isort: split
 from . import _substitutes as _patches  # substitutes for captures, loaded before the first capture
+from ._api.cache_files import load_cache, save_cache
 from ._api.compile import (
     BreakReason,
     CaptureError,
@@ -62,11 +63,13 @@ __all__ = [
     "graph_break",
     "install",
     "is_compiling",
+    "load_cache",
     "mark_dynamic",
     "mark_static",
     "mark_unbacked",
     "maybe_mark_dynamic",
     "reset",
+    "save_cache",
     "shapes",
     "solve",
     "stats",

@@ -1,6 +1,7 @@
 // cresset._C: conversion only.
 #include <torch/csrc/utils/pybind.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "bridge/aten/cuda_setup.h"
@@ -12,6 +13,7 @@
 #include "bridge/executor/graph_replay.h"
 #include "bridge/extern_kernels/autotune.h"
 #include "codegen/backend.h"
+#include "codegen/files.h"
 #include "frontend/api/compiled_function.h"
 #include "frontend/api/control.h"
 #include "frontend/api/control_flow.h"
@@ -265,6 +267,11 @@ PYBIND11_MODULE(_C, m) {
   m.def("wrong_options", &wrong_options);
   m.def("deprecated_options", &deprecated_options);
   m.def("cache_folder_problem", &cache_folder_problem);
+  // The folder of the disk cache ("": it is off), its files which this process used, and the machine which code is for.
+  m.def("cache_folder", [] { return option_flag(Option::NO_DISK_CACHE) ? std::string() : cache_folder(); });
+  m.def("used_cache_files", &codegen::used_files);
+  m.def("bound_cache", &codegen::bound_folder);
+  m.def("target_text", [] { return codegen::backend_of(DeviceKind::Cpu)->target_text(); });
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
   m.def("set_log_receiver", [](const py::object& receiver) { frontend::set_log_receiver(receiver.ptr()); });
   m.def("send_log_lines", &frontend::send_log_lines);

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "compile/compile.h"
 #include "sym/asked.h"
@@ -26,7 +27,7 @@ class ProgramCache {
 
    private:
     friend ProgramCache;
-    std::string path_, header_;
+    std::string path_, header_, made_by_path_, made_by_;
     sym::VarNames names_;
   };
   Entry entry(const Stats& stats, const sym::ShapeEnv& env, const sym::Asked& before) const;
@@ -34,7 +35,13 @@ class ProgramCache {
   const std::string& path() const { return path_; }  // empty: off
 
  private:
+  // Logs why there is no program.
+  void log_miss(std::string_view why) const;
+  std::string why_absent() const;
+
   std::string path_;
+  std::string made_by_path_;  // a file for the graph alone: what made its last program
+  std::string made_by_;       // what would make it now: a line each for options, cresset's version, targets
 };
 
 }  // namespace cresset::driver
