@@ -40,6 +40,8 @@ from ._api.control import (
 from ._api.control_flow_ops import cond, while_loop
 from ._api.guard_entries import GuardEntry
 from ._api.install import install, uninstall
+from ._api.minify import minify
+from ._api.report import report
 from ._api.shapes import check, shapes, solve
 from ._api.trace_rules import call_table
 from ._decompositions import arithmetic as _arithmetic
@@ -68,6 +70,8 @@ __all__ = [
     "mark_static",
     "mark_unbacked",
     "maybe_mark_dynamic",
+    "minify",
+    "report",
     "reset",
     "save_cache",
     "shapes",

@@ -68,6 +68,14 @@ def solve(function: Callable[..., Any], *args: Any, limit: int = 16, **kwargs: A
 
 # ---- Files
 
+def report(path: str | PathLike[str]) -> AbstractContextManager[Any]: ...
+def minify(
+    function: Callable[..., Any],
+    *args: Any,
+    check: Callable[[Callable[..., Any], list[Any]], str | None] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> str | None: ...
 def save_cache(file: str | PathLike[str]) -> int: ...
 def load_cache(file: str | PathLike[str]) -> int: ...
 

@@ -24,6 +24,7 @@
 #include "frontend/eval/hooks.h"
 #include "frontend/eval/interpreter.h"
 #include "frontend/segments/call_capture.h"
+#include "frontend/segments/segment.h"
 #include "frontend/session/session_lru_cache.h"
 #include "python/graph_taker.h"
 #include "python/numbers.h"
@@ -226,6 +227,7 @@ PYBIND11_MODULE(_C, m) {
         py::arg("name") = "", py::arg("recompile_limit") = -1, py::arg("through_aten") = false,
         py::arg("cuda_graphs") = "auto", py::arg("taker") = py::none());
   m.def("cache_entries", &cache_entries);
+  m.def("keep_texts", [](bool on) { return frontend::keeps_texts.exchange(on); });
   // For gc.callbacks.
   m.def("after_collection", [](std::string_view phase, const py::dict& info) {
     constexpr int64_t kFull = 2;  // a collection of all generations

@@ -12,7 +12,7 @@ from .. import _C
 _FORMAT = 1
 _MANIFEST = "manifest.json"
 _AUTOTUNE = "autotune.json"
-_NAMES = re.compile(r"[0-9a-f]{32}\.(o|cubin|ptx)|programs/(graphs/)?[0-9a-f]{32}|profiles/[\w.\-]+")
+_NAMES = re.compile(r"[0-9a-f]{32}\.(o|cubin|ptx)|(programs|graphs)/[0-9a-f]{32}|profiles/[\w.\-]+")
 
 
 def _folder(what):
@@ -23,12 +23,12 @@ def _folder(what):
 
 
 def _machine():
-    """What compiled code is for: the architecture, and the text in the keys of kernels."""
+    """The machine of compiled code: the architecture, and the text in the keys of kernels."""
     return {"architecture": platform.machine(), "code": _C.target_text()}
 
 
 def save_cache(file):
-    """Writes what this process has read from or written to the disk cache into one file: programs, kernels, profiles.
+    """Writes the programs, kernels and profiles that this process has read from or written to the disk cache into one file.
 
     ``file``: a path. Returns the number of cache files in it. Raises RuntimeError where the disk cache is off. See
     :func:`load_cache`.
@@ -64,7 +64,7 @@ def _manifest_of(archive, file):
 
 
 def _differences(there, here):
-    """What differs between the machines, in a few words; empty where all code can be used."""
+    """The differences between the machines, in a few words; empty where all code can be used."""
     if there["architecture"] != here["architecture"]:
         return f"the architecture is {here['architecture']} and was {there['architecture']}"
     one, other = there["code"].split(), here["code"].split()
@@ -106,7 +106,7 @@ def load_cache(file):
     """Adds the contents of a file of :func:`save_cache` to the disk cache. Files that are there already stay.
 
     Code is found by its processor, its features and cresset's version. On a machine with others it is generated anew;
-    a line of the logger ``cresset`` says what differs. Load files from trusted sources alone: they have machine code.
+    a line of the logger ``cresset`` names the differences. Load files from trusted sources alone: they have machine code.
     Returns the number of added files. Raises ValueError for another file, and RuntimeError where the disk cache is off.
     """
     folder = _folder("load_cache")

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "codegen/files.h"
 #include "compile/code_for_devices.h"
 #include "compile/version.h"
@@ -102,7 +103,7 @@ std::optional<std::string> target_texts(const graph::Graph& graph) {
 }  // namespace
 
 ProgramCache::ProgramCache(const graph::Graph& graph, const Options& options) {
-  if (log::enabled(log::Area::Kernels)) return;
+  if (log::enabled(log::Area::Kernels) || option_flag(Option::PROFILE_KERNELS)) return;
   if (options.taker != nullptr) {
     CRESSET_LOG(Cache, "no file: another compiler takes the graph");
     return;
@@ -118,7 +119,7 @@ ProgramCache::ProgramCache(const graph::Graph& graph, const Options& options) {
   const std::string key = fmt::format("{}\n{}\n", graph_text, made_by_);
   const std::string folder = codegen::default_cache_folder() + "/programs/";
   path_ = folder + codegen::content_hash(key);
-  made_by_path_ = folder + "graphs/" + codegen::content_hash(graph_text);
+  made_by_path_ = codegen::default_cache_folder() + "/graphs/" + codegen::content_hash(graph_text);
   CRESSET_LOG(Cache, path_ + "\n" + key);
 }
 

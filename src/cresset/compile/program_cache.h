@@ -13,8 +13,8 @@ namespace cresset::driver {
 
 class ProgramCache {
  public:
-  // Takes a captured graph before the passes. The cache is off when the disk cache is disabled, kernels are logged, or
-  // another compiler takes the graph.
+  // Takes a captured graph before the passes. The cache is off when the disk cache is disabled, kernels are logged or
+  // profiled, or another compiler takes the graph.
   ProgramCache(const graph::Graph& graph, const Options& options);
 
   // Loads the program and records the guards and assertions of its lowering. Returns nullopt when there is no usable
