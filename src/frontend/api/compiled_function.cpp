@@ -307,10 +307,11 @@ std::vector<PyRef> CompiledFunction::run_entry(CacheEntry& entry, Found& found, 
   std::vector<at::Tensor> results;
   std::optional<c10::InferenceMode> inference;
   if (entry.in_inference) inference.emplace(true);
-  at::RecordFunction record(at::RecordScope::FUNCTION);  // for profilers; not active without one
-  if (record.isActive()) {
+  std::optional<at::RecordFunction> record;  // for profilers
+  if (auto watching = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION)) {
     const std::vector<c10::IValue> tensors(found.leaves.tensors.begin(), found.leaves.tensors.end());
-    record.before("cresset: " + name(), c10::ArrayRef<const c10::IValue>(tensors.data(), tensors.size()));
+    record.emplace(std::move(*watching));
+    record->before("cresset: " + name(), c10::ArrayRef<const c10::IValue>(tensors.data(), tensors.size()));
   }
   const bool releases = frames != nullptr && !entry.released.empty();
   if (releases) {

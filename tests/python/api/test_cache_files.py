@@ -181,6 +181,26 @@ def test_an_opaque_function_is_called_by_name(tmp_path):
     assert run(tmp_path, after=OPAQUE.format(by=5))[0][2] == "2"
 
 
+HOOKS = """
+def packed(x):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t * {by}, lambda t: t / {by}):
+        return (x.sin() * x).sum()
+x = torch.ones(3, requires_grad=True)
+before = cresset.stats()["programs_from_disk"]
+cresset.compile(packed)(x).backward()
+print(cresset.stats()["programs_from_disk"] - before)
+"""
+
+
+def test_hooks_on_saved_tensors_are_part_of_the_key(tmp_path):
+    def found(by):
+        return int(run(tmp_path, after=HOOKS.format(by=by))[0][2])
+
+    assert found(2) == 0
+    assert found(4) == 0
+    assert found(2) > 0
+
+
 # ---- The size
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 
 import pytest
 import torch
@@ -12,8 +13,18 @@ import cresset
 
 @pytest.fixture(autouse=True)
 def restored():
+    """The libraries keep their settings in the environment and in a state of the process."""
+    before = dict(os.environ)
     yield
     cresset.uninstall()
+    for name in set(os.environ) - set(before):
+        del os.environ[name]
+
+
+def forget_accelerator():
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
 
 
 class Net(torch.nn.Module):
@@ -42,6 +53,7 @@ def test_transformers_trainer(tmp_path):
     pytest.importorskip("accelerate")
 
     def losses(compiled):
+        forget_accelerator()
         arguments = transformers.TrainingArguments(
             output_dir=str(tmp_path / str(compiled)),
             per_device_train_batch_size=5,
@@ -70,6 +82,7 @@ def test_accelerate():
     accelerate = pytest.importorskip("accelerate")
 
     def losses(**settings):
+        forget_accelerator()
         accelerator = accelerate.Accelerator(cpu=True, **settings)
         net = model()
         loader = torch.utils.data.DataLoader(rows(), batch_size=5)
@@ -82,7 +95,7 @@ def test_accelerate():
                 optimizer.step()
                 optimizer.zero_grad()
                 out.append(float(loss))
-        assert type(accelerator.unwrap_model(net)) is Net or isinstance(accelerator.unwrap_model(net), Net)
+        assert isinstance(accelerator.unwrap_model(net), Net)
         return out
 
     expected = losses()
