@@ -76,6 +76,13 @@ class _Timings:
         return sorted(rows, key=lambda row: -float(row[2]))
 
 
+def _bytes(count):
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
+
+
 def _memory_chart(points):
     """A step line of the bytes in use."""
     if len(points) < 2:
@@ -93,7 +100,7 @@ def _memory_chart(points):
     return (
         f'<svg viewBox="0 0 {width} {height}" preserveAspectRatio="none" role="img" aria-label="memory over time">'
         f'<polyline points="{line}" fill="none" stroke="#2b6cb0" vector-effect="non-scaling-stroke"/></svg>'
-        f"<p>{last:.1f} ms; at most {most / 2**20:.2f} MiB allocated in the run are in use at once.</p>"
+        f"<p>{last:.1f} ms; at most {_bytes(most)} allocated in the run are in use at once.</p>"
     )
 
 
@@ -109,13 +116,15 @@ class Report:
         folder = os.path.dirname(os.path.abspath(self._path))
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"cresset.report: there is no folder {folder}")
+        if torch.autograd._profiler_enabled():
+            raise RuntimeError("cresset.report: another profiler of torch is on, and there can be one at a time")
+        self._profile = torch.autograd.profiler.profile(use_kineto=True, profile_memory=True)
+        self._profile.__enter__()
         forget()  # what was compiled before has no texts
         self._kept = _C.keep_texts(True)
         self._variable = os.environ.get("CRESSET_PROFILE_KERNELS")
         os.environ["CRESSET_PROFILE_KERNELS"] = "1"
         self._before, self._start = _C.stats(), time.perf_counter()
-        self._profile = torch.autograd.profiler.profile(use_kineto=True, profile_memory=True)
-        self._profile.__enter__()
         return self
 
     def __exit__(self, *raised):
@@ -232,6 +241,6 @@ def report(path):
     lines, kernels with source and timing, memory over time.
 
     The cache entries are dropped first, so that all functions are captured in the block. The file needs no other file.
-    Raises FileNotFoundError where the folder of ``path`` is missing.
+    Raises FileNotFoundError where the folder of ``path`` is missing, and RuntimeError under torch's profiler.
     """
     return Report(path)

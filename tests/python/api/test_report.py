@@ -95,6 +95,17 @@ def test_nothing_stays(tmp_path):
     assert cresset._C.keep_texts(False) is False
 
 
+def test_beside_another_profiler(tmp_path):
+    """torch has one profiler at a time."""
+    with (
+        torch.profiler.profile(),
+        pytest.raises(RuntimeError, match="one at a time"),
+        cresset.report(tmp_path / "run.html"),
+    ):
+        pass
+    assert cresset._C.keep_texts(False) is False and "CRESSET_PROFILE_KERNELS" not in os.environ
+
+
 def test_text_of_the_program_is_escaped(tmp_path):
     compiled = cresset.compile(lambda x: x + 1, name="<b>f</b>")
     with cresset.report(tmp_path / "run.html"):
