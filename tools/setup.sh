@@ -113,6 +113,9 @@ case "$torch" in
 esac
 .venv/bin/python tools/mend_torchvision.py
 "${pip[@]}" --no-deps timm
+if [ "$what" = test ]; then  # beside which compiled modules are tested (tests/python/interop); absent ones are skipped
+  "${pip[@]}" --no-deps accelerate peft torchao pytorch-lightning lightning-utilities torchmetrics coverage || true
+fi
 
 # `import cresset` from any folder finds this checkout.
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')

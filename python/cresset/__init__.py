@@ -12,6 +12,7 @@ from . import _environment  # before any variable is read  # noqa: F401
 
 # isort: split
 from . import _substitutes as _patches  # substitutes for captures, loaded before the first capture
+from ._api.cache_files import load_cache, save_cache
 from ._api.compile import (
     BreakReason,
     CaptureError,
@@ -39,6 +40,8 @@ from ._api.control import (
 from ._api.control_flow_ops import cond, while_loop
 from ._api.guard_entries import GuardEntry
 from ._api.install import install, uninstall
+from ._api.minify import minify
+from ._api.report import report
 from ._api.shapes import check, shapes, solve
 from ._api.trace_rules import call_table
 from ._decompositions import arithmetic as _arithmetic
@@ -62,11 +65,15 @@ __all__ = [
     "graph_break",
     "install",
     "is_compiling",
+    "load_cache",
     "mark_dynamic",
     "mark_static",
     "mark_unbacked",
     "maybe_mark_dynamic",
+    "minify",
+    "report",
     "reset",
+    "save_cache",
     "shapes",
     "solve",
     "stats",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from torch import Tensor, nn
@@ -64,6 +65,19 @@ def mark_static(tensor: Tensor, dim: int | Sequence[int] | None = None) -> None:
 def check(condition: Any, message: str | Callable[[], str] | None = None) -> None: ...
 def shapes(function: Callable[_P, Any]) -> Callable[_P, Any]: ...
 def solve(function: Callable[..., Any], *args: Any, limit: int = 16, **kwargs: Any) -> list[Any]: ...
+
+# ---- Files
+
+def report(path: str | PathLike[str]) -> AbstractContextManager[Any]: ...
+def minify(
+    function: Callable[..., Any],
+    *args: Any,
+    check: Callable[[Callable[..., Any], list[Any]], str | None] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> str | None: ...
+def save_cache(file: str | PathLike[str]) -> int: ...
+def load_cache(file: str | PathLike[str]) -> int: ...
 
 # ---- Reports
 

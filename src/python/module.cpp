@@ -1,6 +1,7 @@
 // cresset._C: conversion only.
 #include <torch/csrc/utils/pybind.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "bridge/aten/cuda_setup.h"
@@ -12,6 +13,7 @@
 #include "bridge/executor/graph_replay.h"
 #include "bridge/extern_kernels/autotune.h"
 #include "codegen/backend.h"
+#include "codegen/files.h"
 #include "frontend/api/compiled_function.h"
 #include "frontend/api/control.h"
 #include "frontend/api/control_flow.h"
@@ -22,7 +24,9 @@
 #include "frontend/eval/hooks.h"
 #include "frontend/eval/interpreter.h"
 #include "frontend/segments/call_capture.h"
+#include "frontend/segments/segment.h"
 #include "frontend/session/session_lru_cache.h"
+#include "python/graph_taker.h"
 #include "python/numbers.h"
 #include "python/shapes.h"
 #include "python/state_of.h"
@@ -131,7 +135,7 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
                             bool freeze, bool keep_text, bool auto_dynamic, bool evaluate, bool symbolic_numbers,
                             const py::object& guard_filter, int64_t cache_entry_limit, bool keep_rejected,
                             std::string name, int64_t recompile_limit, bool through_aten,
-                            const std::string& cuda_graphs) {
+                            const std::string& cuda_graphs, py::object taker) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
@@ -146,6 +150,7 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.keep_text = keep_text;
   options.keep_rejected = keep_rejected;
   options.through_aten = through_aten;
+  options.code.taker = python::graph_taker(std::move(taker));
   if (!guard_filter.is_none()) options.guard_filter = frontend::PyRef::borrow(guard_filter.ptr());
   options.cache_entry_limit =
       cache_entry_limit > 0 ? cache_entry_limit : std::max<int64_t>(1, option_int(Option::CACHE_ENTRY_LIMIT));
@@ -220,8 +225,9 @@ PYBIND11_MODULE(_C, m) {
         py::arg("auto_dynamic") = false, py::arg("evaluate") = false, py::arg("capture_scalar_outputs") = false,
         py::arg("guard_filter_fn") = py::none(), py::arg("cache_entry_limit") = 0, py::arg("keep_rejected") = false,
         py::arg("name") = "", py::arg("recompile_limit") = -1, py::arg("through_aten") = false,
-        py::arg("cuda_graphs") = "auto");
+        py::arg("cuda_graphs") = "auto", py::arg("taker") = py::none());
   m.def("cache_entries", &cache_entries);
+  m.def("keep_texts", [](bool on) { return frontend::keeps_texts.exchange(on); });
   // For gc.callbacks.
   m.def("after_collection", [](std::string_view phase, const py::dict& info) {
     constexpr int64_t kFull = 2;  // a collection of all generations
@@ -263,6 +269,11 @@ PYBIND11_MODULE(_C, m) {
   m.def("wrong_options", &wrong_options);
   m.def("deprecated_options", &deprecated_options);
   m.def("cache_folder_problem", &cache_folder_problem);
+  // The folder of the disk cache ("": it is off), its files which this process used, and the machine which code is for.
+  m.def("cache_folder", [] { return option_flag(Option::NO_DISK_CACHE) ? std::string() : cache_folder(); });
+  m.def("used_cache_files", &codegen::used_files);
+  m.def("bound_cache", &codegen::bound_folder);
+  m.def("target_text", [] { return codegen::backend_of(DeviceKind::Cpu)->target_text(); });
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
   m.def("set_log_receiver", [](const py::object& receiver) { frontend::set_log_receiver(receiver.ptr()); });
   m.def("send_log_lines", &frontend::send_log_lines);

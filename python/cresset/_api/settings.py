@@ -120,15 +120,30 @@ def _check_mode(mode, options):
         raise SettingError("cresset.compile: give either mode or options, not both")
 
 
+def _taker(backend, mode, options):
+    """What takes the captured graphs for a function of the user's. torch's rule: the function gets mode and options."""
+    from .graph_modules import Taker
+
+    if mode is not None and options is not None:
+        raise SettingError("cresset.compile: give either mode or options, not both")
+    more = {} if mode in (None, "default") else {"mode": mode}
+    return Taker(backend, more | ({} if options is None else {"options": options}))
+
+
 def check_options(mode, options, dynamic=None, backend=None):
     """The settings of the compiler for these arguments. ``no_effect`` in it: a list of arguments that change nothing."""
+    if callable(backend):
+        own = {n: v for n, v in (options or {}).items() if n in (*OPTIONS, _GUARD_FILTER[0], _CACHE_ENTRY_LIMIT[0])}
+        theirs = {n: v for n, v in (options or {}).items() if n not in own}
+        return check_options(None, own, dynamic) | {"taker": _taker(backend, mode, theirs or None)}
     _check_mode(mode, options)
     if dynamic not in (None, True, False, "auto") or (isinstance(dynamic, int) and not isinstance(dynamic, bool)):
         raise WrongType(f"cresset.compile: dynamic must be None, True, False or 'auto', got {dynamic!r}")
-    if backend is not None and backend not in OWN_BACKENDS:
+    if not callable(backend) and backend is not None and backend not in OWN_BACKENDS:
         raise SettingError(
-            f"cresset.compile: unknown backend {backend!r}; expected one of {', '.join(map(repr, OWN_BACKENDS))}. Another "
-            "backend is given the graph of torch's own front end: use torch.compile for it"
+            f"cresset.compile: unknown backend {backend!r}; expected one of {', '.join(map(repr, OWN_BACKENDS))}, or a "
+            "function of a graph module and its example inputs. Another name is that of a backend of torch's own front "
+            "end: use torch.compile for it"
         )
     if options is not None and not isinstance(options, dict):
         raise TypeError(f"cresset.compile: options must be a dict, got {type(options).__name__}")

@@ -22,6 +22,14 @@ def mark_static(t, index=None):
     return None
 
 
+def _enter(self):
+    """torch's patches of its compiler's settings, for the time of a capture by that compiler."""
+
+
+def _exit(self, kind, error, traceback):
+    return None
+
+
 def _begin():
     """Runs when the first function of the module is called: only the program imports it."""
 
@@ -37,3 +45,16 @@ def _begin():
 
 
 _C._mark_when_met("torch._dynamo.decorators", _begin)
+
+
+def _begin_patches():
+    """Runs when a decorator's wrapper is called, before the patch itself."""
+
+    @capability("patches of torch._dynamo.config in captured programs")
+    def begin_patches():
+        patch = own(module("torch._dynamo.decorators"), "DynamoConfigPatchProxy")
+        _C._substitute(own(patch, "__enter__"), _enter)
+        _C._substitute(own(patch, "__exit__"), _exit)
+
+
+_C._mark_when_met("torch._dynamo.external_utils", _begin_patches)

@@ -1,3 +1,4 @@
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -259,6 +260,7 @@ Executable::Executable(driver::Compiled compiled, const std::vector<at::Tensor>&
 std::vector<at::Tensor> Executable::run(std::vector<at::Tensor> inputs, const std::vector<int64_t>& symbols) const {
   std::vector<int64_t> values;
   for (const uint32_t slot : program_slots) values.push_back(symbols[slot]);
+  RECORD_FUNCTION("cresset: backward pass", c10::ArrayRef<const c10::IValue>());
   return executor->run_releasing(std::move(inputs), values);
 }
 

@@ -302,7 +302,7 @@ std::byte* BoundContext::bind_launch(const runtime::Launch& launch, std::byte* p
   for (size_t i = 0; i < launch.symbols.size(); ++i) *block.symbol(i) = size(launch.symbols[i]);
   const DeviceMemory& memory =
       launch.device == DeviceKind::Cuda ? DeviceMemory::of(*gpu_) : DeviceMemory::of(c10::kCPU);
-  launches_.push_back({program_.kernels[launch.kernel]->bind(block), steps_.back().position, &memory, {}});
+  launches_.push_back({program_.kernels[launch.kernel]->bind(block), steps_.back().position, &memory, {}, &launch});
   return params + runtime::ParamBlock::size(launch.buffers.size(), launch.symbols.size());
 }
 

@@ -115,6 +115,7 @@ class BoundContext {
     uint32_t position;
     const DeviceMemory* memory;                        // of the device on which it runs
     std::optional<runtime::ArenaPlan::Place> scratch;  // none: behind the arena
+    const runtime::Launch* step;
   };
   struct BoundCopy {
     runtime::TensorId from, to;

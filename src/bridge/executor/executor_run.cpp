@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/TensorImpl.h>
 #include <fmt/format.h>
@@ -20,6 +21,8 @@
 #include "bridge/executor/executor_context.h"
 #include "bridge/executor/extern_kernel.h"
 #include "bridge/executor/graph_replay.h"
+#include "codegen/cpu/host_kernel.h"
+#include "codegen/cpu/jit.h"
 #include "codegen/nvptx/nvptx_backend.h"
 
 namespace cresset::bridge {
@@ -53,6 +56,31 @@ void check_result(const at::Tensor& result, const BoundSlot& slot, std::string_v
   CRESSET_CHECK(result.scalar_type() == slot.dtype,
                 fmt::format("{} returned dtype {}, expected {}", op, c10::toString(result.scalar_type()),
                             c10::toString(slot.dtype)));
+}
+
+// A tensor without memory, for a profiler.
+at::Tensor shape_only(const BoundSlot& slot) {
+  auto impl = c10::make_intrusive<c10::TensorImpl>(
+      c10::Storage(c10::Storage::use_byte_size_t(), 0, at::DataPtr(), nullptr, false),
+      c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(slot.dtype));
+  impl->set_sizes_and_strides(slot.sizes, slot.strides);
+  return at::Tensor(std::move(impl));
+}
+
+// torch's profiler sees the launch by the kernel's title, with the sizes and dtypes of its buffers; perf sees the code.
+void profile_launch(const runtime::Program& program, const runtime::Launch& launch, const std::vector<BoundSlot>& slots,
+                    std::optional<at::RecordFunction>& record) {
+  const std::string& text = program.kernel_text.at(launch.kernel);
+  const std::string title = "cresset: " + text.substr(2, text.find('\n') - 2);
+  if (launch.device == DeviceKind::Cpu) {
+    const auto& kernel = codegen::cpu::HostKernel::from(*program.kernels[launch.kernel]);
+    codegen::cpu::name_code(reinterpret_cast<const void*>(kernel.fn()), title);
+  }
+  record.emplace(at::RecordScope::FUNCTION);
+  if (!record->isActive()) return;
+  std::vector<c10::IValue> buffers;
+  for (const TensorId id : launch.buffers) buffers.emplace_back(shape_only(slots[id.index]));
+  record->before(title, c10::ArrayRef<const c10::IValue>(buffers.data(), buffers.size()));
 }
 
 // What steps on the host give to kernels by value would be the same at each replay of somebody else's recording.
@@ -231,6 +259,8 @@ void* BoundContext::scratch_of(const BoundLaunch& launch) const {
 }
 
 void BoundContext::run_launch(const BoundLaunch& launch) {
+  std::optional<at::RecordFunction> record;
+  if (!program_.kernel_text.empty()) profile_launch(program_, *launch.step, slots_, record);
   if (launch.memory != &memory_) {
     const int64_t bytes = launch.kernel->scratch_bytes(launching_);
     at::Tensor scratch;

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace cresset::driver {
+
+class GraphTaker;
 
 // Whether programs on GPUs are recorded as graphs of launches and replayed. Auto: where launches bound a call.
 enum class CudaGraphs : uint8_t { Auto, Never, Always };
@@ -18,6 +21,9 @@ struct Options {
   // produces a different graph, so this option is not part of any key.
   bool freeze = false;
   CudaGraphs cuda_graphs = CudaGraphs::Auto;  // no part of any key: the code is the same
+  // Another compiler, which takes the graphs in place of this one (compile/graph_taker.h); null: none. Its code is in
+  // no cache.
+  std::shared_ptr<GraphTaker> taker;
 };
 
 }  // namespace cresset::driver

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "compile/code_for_devices.h"
+#include "compile/graph_taker.h"
 #include "compile/program_cache.h"
 #include "lower/lower.h"
 #include "ops/op_def.h"
@@ -67,11 +68,10 @@ class Scheduled final : public Deferred {
     for (const auto& kernel : lowered.kernels) kernels.push_back(kernel.get());
     CRESSET_TRY(CodeForDevices code, CodeForDevices::schedule(lowered.program, kernels));
     std::unique_ptr<Scheduled> made(new Scheduled(std::move(lowered), std::move(entry), std::move(code)));
-    if (log::enabled(log::Area::Kernels)) {
-      for (const loop::Kernel* kernel : kernels) {
-        made->compiled_.program.kernel_text.push_back(loop::print(*kernel));
-        log::write(log::Area::Kernels, made->compiled_.program.kernel_text.back());
-      }
+    std::vector<std::string>& titles = made->lowered_.program.kernel_text;  // empty: nobody reads them
+    for (size_t i = 0; i < titles.size(); ++i) {
+      titles[i] = "# " + titles[i] + "\n" + loop::print(*kernels[i]);
+      CRESSET_LOG(Kernels, titles[i]);
     }
     made->compiled_.stats = stats;
     made->compiled_.cuda_graphs = cuda_graphs;
@@ -84,7 +84,6 @@ class Scheduled final : public Deferred {
   Result<Compiled> finish() override {
     Stopwatch watch;
     CRESSET_TRY(lowered_.program.kernels, code_.generate());
-    lowered_.program.kernel_text = std::move(compiled_.program.kernel_text);
     compiled_.program = std::move(lowered_.program);
     compiled_.stats.ms_codegen += watch.lap();
     entry_.store(compiled_);
@@ -117,6 +116,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   const std::shared_ptr<sym::ShapeEnv> env = graph->env_ptr();
   // Taken before the load, which may record guards even if the program on disk turns out to be unusable.
   const sym::Asked before = sym::asked(*env);
+  if (options.taker != nullptr) options.taker->take(*graph);
   const ProgramCache cache(*graph, options);
   if (std::optional<Compiled> kept = cache.load(*graph)) {
     kept->stats.nodes_captured = stats.nodes_captured;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "codegen/files.h"
 #include "compile/code_for_devices.h"
 #include "compile/version.h"
@@ -102,37 +103,74 @@ std::optional<std::string> target_texts(const graph::Graph& graph) {
 }  // namespace
 
 ProgramCache::ProgramCache(const graph::Graph& graph, const Options& options) {
-  if (log::enabled(log::Area::Kernels)) return;
+  if (log::enabled(log::Area::Kernels) || option_flag(Option::PROFILE_KERNELS)) return;
+  if (options.taker != nullptr) {
+    CRESSET_LOG(Cache, "no file: another compiler takes the graph");
+    return;
+  }
   const std::optional<std::string> targets = target_texts(graph);
-  if (!targets) return;
-  const std::string key =
-      fmt::format("{}\nrounding {} fuse {} apart {}\n{}\n{}\n", graph::canonical_text(graph), options.eager_rounding,
-                  options.fuse, options.constants_apart, kCompilerVersion, *targets);
-  path_ = codegen::default_cache_folder() + "/programs/" + codegen::content_hash(key);
+  if (!targets) {
+    CRESSET_LOG(Cache, "no file: the disk cache is off");
+    return;
+  }
+  const std::string graph_text = graph::canonical_text(graph);
+  made_by_ = fmt::format("rounding {} fuse {} apart {}\n{}\n{}", options.eager_rounding, options.fuse,
+                         options.constants_apart, kCompilerVersion, *targets);
+  const std::string key = fmt::format("{}\n{}\n", graph_text, made_by_);
+  const std::string folder = codegen::default_cache_folder() + "/programs/";
+  path_ = folder + codegen::content_hash(key);
+  made_by_path_ = codegen::default_cache_folder() + "/graphs/" + codegen::content_hash(graph_text);
   CRESSET_LOG(Cache, path_ + "\n" + key);
 }
 
+std::string ProgramCache::why_absent() const {
+  const std::optional<std::string> last = codegen::read_checked(made_by_path_);
+  if (!last) return "no program of this graph is known";
+  if (*last == made_by_) return "its file was deleted, or is damaged";
+  constexpr std::string_view kParts[] = {"the options", "cresset's version"};
+  std::string_view then = *last, now = made_by_;
+  for (const std::string_view part : kParts) {
+    const std::string_view was = take_line(then).value_or(""), is = take_line(now).value_or("");
+    if (was != is) return fmt::format("{} were other: {}, now {}", part, was, is);
+  }
+  return fmt::format("it was made for another processor or LLVM: {}; here: {}", then.substr(0, then.find('\n')),
+                     now.substr(0, now.find('\n')));
+}
+
+void ProgramCache::log_miss(std::string_view why) const {
+  CRESSET_LOG(Cache, fmt::format("miss of {}: {}", path_, why));
+}
+
 std::optional<Compiled> ProgramCache::load(const graph::Graph& graph) const {
-  const std::optional<std::string> bytes = path_.empty() ? std::nullopt : codegen::read_checked(path_);
-  if (!bytes) return std::nullopt;
+  if (path_.empty()) return std::nullopt;
+  const std::optional<std::string> bytes = codegen::read_checked(path_);
+  if (!bytes) {
+    if (log::enabled(log::Area::Cache)) log_miss(why_absent());
+    return std::nullopt;
+  }
+  const auto miss = [&](std::string_view why) {
+    log_miss(why);
+    return std::nullopt;
+  };
   sym::VarIds names;
   for (const auto& [var, name] : graph.env().names()) names.emplace(name, var);
   Compiled compiled;
   std::string_view text = *bytes;
-  if (!take_header(text, graph.env(), names, compiled.stats)) return std::nullopt;
+  if (!take_header(text, graph.env(), names, compiled.stats)) return miss("its guards do not hold for this call");
   auto loaded = runtime::from_bytes(text, [&](const std::string& name) -> std::optional<sym::VarId> {
     const auto it = names.find(name);
     return it == names.end() ? std::nullopt : std::optional(it->second);
   });
-  if (!loaded) return std::nullopt;
+  if (!loaded) return miss("its file cannot be read");
   auto kernels = find_code(loaded->kernels);
-  if (!kernels) return std::nullopt;
+  if (!kernels) return miss("the file of a kernel was deleted, or cannot be linked");
   loaded->program.kernels = std::move(*kernels);
-  if (!runtime::verify(loaded->program).empty()) return std::nullopt;
+  if (!runtime::verify(loaded->program).empty()) return miss("its file is no valid program");
   // The current source locations, if their number matches.
   if (loaded->program.locations.size() == graph.locations.size()) loaded->program.locations = graph.locations;
   compiled.program = std::move(loaded->program);
   compiled.stats.programs_from_disk = 1;
+  CRESSET_LOG(Cache, fmt::format("hit of {}", path_));
   return compiled;
 }
 
@@ -140,6 +178,8 @@ ProgramCache::Entry ProgramCache::entry(const Stats& stats, const sym::ShapeEnv&
   Entry entry;
   if (path_.empty()) return entry;
   entry.path_ = path_;
+  entry.made_by_path_ = made_by_path_;
+  entry.made_by_ = made_by_;
   entry.header_ = header(stats, env, before);
   entry.names_ = env.names();
   return entry;
@@ -148,7 +188,9 @@ ProgramCache::Entry ProgramCache::entry(const Stats& stats, const sym::ShapeEnv&
 void ProgramCache::Entry::store(const Compiled& compiled) const {
   if (path_.empty()) return;
   const std::optional<std::string> bytes = runtime::to_bytes(compiled.program, names_);
-  if (bytes) codegen::write_checked(path_, header_ + *bytes);
+  if (!bytes) return;
+  codegen::write_checked(path_, header_ + *bytes);
+  codegen::write_checked(made_by_path_, made_by_);
 }
 
 }  // namespace cresset::driver

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "compile/compile.h"
 #include "sym/asked.h"
@@ -12,7 +13,8 @@ namespace cresset::driver {
 
 class ProgramCache {
  public:
-  // Takes a captured graph before the passes. The cache is off when the disk cache is disabled or kernels are logged.
+  // Takes a captured graph before the passes. The cache is off when the disk cache is disabled, kernels are logged or
+  // profiled, or another compiler takes the graph.
   ProgramCache(const graph::Graph& graph, const Options& options);
 
   // Loads the program and records the guards and assertions of its lowering. Returns nullopt when there is no usable
@@ -25,7 +27,7 @@ class ProgramCache {
 
    private:
     friend ProgramCache;
-    std::string path_, header_;
+    std::string path_, header_, made_by_path_, made_by_;
     sym::VarNames names_;
   };
   Entry entry(const Stats& stats, const sym::ShapeEnv& env, const sym::Asked& before) const;
@@ -33,7 +35,13 @@ class ProgramCache {
   const std::string& path() const { return path_; }  // empty: off
 
  private:
+  // Logs why there is no program.
+  void log_miss(std::string_view why) const;
+  std::string why_absent() const;
+
   std::string path_;
+  std::string made_by_path_;  // a file for the graph alone: what made its last program
+  std::string made_by_;       // what would make it now: a line each for options, cresset's version, targets
 };
 
 }  // namespace cresset::driver

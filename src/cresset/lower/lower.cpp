@@ -4,8 +4,11 @@
 #include <iterator>
 #include <unordered_set>
 
+#include "base/log.h"
+#include "base/options.h"
 #include "fuse/plan.h"
 #include "lower/in_place.h"
+#include "lower/kernel_titles.h"
 #include "lower/lifetimes.h"
 #include "lower/memory_plan.h"
 #include "lower/slots.h"
@@ -83,6 +86,7 @@ class Lowering {
     for (ValueId v : unit.built.buffers) launch.buffers.push_back(v.valid() ? slots_.base(v) : TensorId{});
     for (const fuse::BuiltKernel::Report& report : unit.built.reports)
       launch.buffers[report.buffer] = slots_.report(report.site, device);
+    if (titles_) out_.program.kernel_text.push_back(kernel_title(graph_, unit));
     out_.kernels.push_back(std::move(unit.built.kernel));
     out_.program.steps.emplace_back(std::move(launch));
   }
@@ -237,6 +241,8 @@ class Lowering {
   Slots slots_;
   std::vector<std::pair<ValueId, ValueId>> alias_values_;
   std::vector<Alias> aliases_;
+  // For readers of a profile or the log; else no titles are made.
+  const bool titles_ = option_flag(Option::PROFILE_KERNELS) || log::enabled(log::Area::Kernels);
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "frontend/api/compiled_function.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <torch/csrc/Exceptions.h>
@@ -306,6 +307,12 @@ std::vector<PyRef> CompiledFunction::run_entry(CacheEntry& entry, Found& found, 
   std::vector<at::Tensor> results;
   std::optional<c10::InferenceMode> inference;
   if (entry.in_inference) inference.emplace(true);
+  std::optional<at::RecordFunction> record;  // for profilers
+  if (auto watching = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION)) {
+    const std::vector<c10::IValue> tensors(found.leaves.tensors.begin(), found.leaves.tensors.end());
+    record.emplace(std::move(*watching));
+    record->before("cresset: " + name(), c10::ArrayRef<const c10::IValue>(tensors.data(), tensors.size()));
+  }
   const bool releases = frames != nullptr && !entry.released.empty();
   if (releases) {
     entry.program->check_assumptions(found.symbols.data());

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "codegen/files.h"
 #include "frontend/cpython/py_ref.h"
 #include "sym/names.h"
 
@@ -157,6 +158,7 @@ void ShapeProfile::save() {
   sym::Profile merged = before;
   merged.merge(profile_);
   if (!(merged == before)) write_file(file_, merged.to_text());
+  codegen::note_used(file_);
 }
 
 }  // namespace cresset::frontend

@@ -401,6 +401,8 @@ void GraphSegment::run_once(bridge::Captured captured) {
   bridge::Capture::settle(builder_->tensors, capture_->interpret(captured));
 }
 
+std::atomic<bool> keeps_texts = false;
+
 // Views stay index arithmetic. A node of another namespace than ATen's has no operator there.
 static void run_through_aten(graph::Graph& graph) {
   for (uint32_t i = 0; i < graph.node_count(); ++i) {
@@ -434,7 +436,7 @@ std::vector<at::Tensor> GraphSegment::run_compiled(bridge::Captured captured) {
   {
     py::gil_scoped_release no_gil;
     entry_->program = std::make_unique<bridge::GuardedProgram>(std::move(captured), inputs, options_.code,
-                                                               options_.keep_text, numbers);
+                                                               options_.keep_text || keeps_texts, numbers);
   }
   entry_->changes_state = entry_->program->writes_state() ||
                           std::any_of(entry_->side_effects.begin(), entry_->side_effects.end(), is_of_state);

@@ -1,6 +1,7 @@
 // A graph segment of a call: the operators from a resume point to the next graph break, captured, compiled and run.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -13,6 +14,9 @@
 #include "sym/explain.h"
 
 namespace cresset::frontend {
+
+// Whether all programs keep the texts of their graphs, for cresset.report.
+extern std::atomic<bool> keeps_texts;
 
 class GraphSegment {
  public:

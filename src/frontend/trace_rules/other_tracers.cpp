@@ -94,8 +94,10 @@ bool holds_tensor(PyObject* object, int depth) {
 }
 
 // Whether the file is in a torch folder that contains tracers. Decorators in `_export/wrappers.py` run in programs
-// which nobody exports.
+// which nobody exports. Modules made of exported programs run functions of the first files here.
 bool is_of_tracers(std::string_view file) {
+  for (const std::string_view of_modules : {"export/_unlift.py", "export/unflatten.py", "export/_tree_utils.py"})
+    if (file == of_modules) return false;
   for (const std::string_view folder : {"export/", "_export/__init__.py", "_export/converter.py", "onnx/",
                                         "jit/_trace.py", "fx/experimental/proxy_tensor"})
     if (file.starts_with(folder)) return true;

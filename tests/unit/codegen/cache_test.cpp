@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "codegen/files.h"
 #include "kernel_harness.h"
 
 namespace cresset::codegen::cpu {
@@ -133,6 +134,28 @@ TEST_F(CodegenCache, ManyKernelsFromManyThreads) {
   auto compiled = CpuBackend::get().compile(pointers);
   ASSERT_TRUE(compiled.ok());
   for (int i = 0; i < 12; ++i) check_scaled(*(*compiled)[static_cast<size_t>(i)], 100 + i);
+}
+
+TEST_F(CodegenCache, ReadAndWrittenFilesAreUsed) {
+  compile(5);
+  const std::vector<std::string> used = used_files();
+  EXPECT_TRUE(std::any_of(used.begin(), used.end(), [&](const std::string& path) {
+    return path.starts_with(folder_.string()) && path.ends_with(".o");
+  }));
+}
+
+TEST_F(CodegenCache, TheFilesUsedLongestAgoGoFirst) {
+  std::filesystem::create_directories(folder_ / "below");
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (int i = 0; i < 10; ++i) {
+    const auto path = folder_ / (i % 2 == 0 ? "below/" : "") += std::to_string(i);
+    std::ofstream(path) << std::string(1000, 'x');
+    std::filesystem::last_write_time(path, now - std::chrono::hours(10 - i));
+  }
+  EXPECT_EQ(bound_folder(folder_, 10000), 0);
+  EXPECT_EQ(bound_folder(folder_, 8000), 3);  // down to nine tenths
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "below/0") || std::filesystem::exists(folder_ / "below/2"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "3") && std::filesystem::exists(folder_ / "9"));
 }
 
 }  // namespace

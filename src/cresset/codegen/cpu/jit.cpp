@@ -1,14 +1,21 @@
 #include "codegen/cpu/jit.h"
 
+#include <fmt/format.h>
 #include <llvm/ExecutionEngine/Orc/Core.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/DynamicLibrary.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/TargetParser/Triple.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
+#include <mutex>
+#include <unordered_map>
 
 #include "base/check.h"
+#include "base/options.h"
 
 namespace cresset::codegen::cpu {
 namespace {
@@ -47,6 +54,47 @@ void* find_libm(llvm::StringRef name) {
   for (const Known& known : kLibm)
     if (name == known.name) return known.address;
   return nullptr;
+}
+
+// Sizes of loaded functions, until they are written to perf's file.
+class LoadedCode {
+ public:
+  void add(const void* entry, uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    bytes_[entry] = bytes;
+  }
+  void name(const void* entry, const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const auto found = bytes_.find(entry);
+    if (found == bytes_.end()) return;
+    if (std::FILE* map = std::fopen(fmt::format("/tmp/perf-{}.map", ::getpid()).c_str(), "a")) {
+      fmt::print(map, "{:x} {:x} {}\n", reinterpret_cast<uintptr_t>(entry), found->second, name);
+      std::fclose(map);
+    }
+    bytes_.erase(found);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const void*, uint64_t> bytes_;
+};
+
+LoadedCode& loaded_code() {
+  static auto* const instance = new LoadedCode;
+  return *instance;
+}
+
+// The size of the entry function as the object's symbol table says; 0 where it does not.
+uint64_t code_bytes(const runtime::KernelImage& image) {
+  const llvm::StringRef bytes(image.bytes.data(), image.bytes.size());
+  auto object = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
+  if (!object) return llvm::consumeError(object.takeError()), 0;
+  for (const llvm::object::ELFSymbolRef symbol : llvm::cast<llvm::object::ELFObjectFileBase>(**object).symbols()) {
+    auto name = symbol.getName();
+    if (name && *name == image.entry) return symbol.getSize();
+    if (!name) llvm::consumeError(name.takeError());
+  }
+  return 0;
 }
 
 }  // namespace
@@ -109,7 +157,11 @@ Result<void*> Jit::load(const runtime::KernelImage& object) {
   if (llvm::Error failed = jit_->addObjectFile(*library, std::move(bytes))) return failure(std::move(failed));
   auto symbol = jit_->lookup(*library, object.entry);
   if (!symbol) return failure(symbol.takeError());
-  return symbol->toPtr<void*>();
+  void* const entry = symbol->toPtr<void*>();
+  if (option_flag(Option::PROFILE_KERNELS)) loaded_code().add(entry, code_bytes(object));
+  return entry;
 }
+
+void name_code(const void* entry, const std::string& name) { loaded_code().name(entry, name); }
 
 }  // namespace cresset::codegen::cpu

@@ -30,4 +30,8 @@ class Jit {
   int count_ = 0;
 };
 
+// Under CRESSET_PROFILE_KERNELS=1: names loaded code in the file which perf reads for generated code
+// (/tmp/perf-<process>.map). The first name of an address counts.
+void name_code(const void* entry, const std::string& name);
+
 }  // namespace cresset::codegen::cpu
