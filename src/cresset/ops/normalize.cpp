@@ -106,24 +106,31 @@ Result<Values> layer_norm_body(Compose& c, const OpArgs& args) {
 
 // ---- group norm: (input, weight, bias, N, C, HxW, group, eps) -> (out, mean, rstd)
 
-Result<Types> group_norm_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& input = args.tensor(0);
-  if (!parameters_fit(args, {1, 2})) return unsupported_dtype(input.dtype, "group norm");
-  if (input.rank() < 2) return shapes.invalid("group norm needs a batch and channels");
+// The result for images whose channels are in groups: in the input's memory format, which must be dense.
+Result<TensorType> in_groups(ShapeContext& shapes, const TensorType& input, ExprId group) {
   sym::ExprPool& pool = shapes.pool();
-  const ExprId group = pool.constant(shapes.constant(args.integer(6)));
   if (!shapes.require_equal(pool.mod(input.sizes[1], group), pool.constant(0)))
     return shapes.invalid("the channels do not divide into the groups");
-  for (const size_t p : {1, 2})
-    if (!args.is_none(p) &&
-        !(args.tensor(p).rank() == 1 && shapes.require_equal(args.tensor(p).sizes[0], input.sizes[1])))
-      return shapes.invalid("a parameter is not one number a channel");
   TensorType out = input;
   out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
   for (size_t d = 0; d < out.rank(); ++d)
     if (shapes.env().hint(out.sizes[d]) != 1 &&
         shapes.env().hint(out.strides[d]) != shapes.env().hint(input.strides[d]))
       return shapes.unsupported("an input that is not contiguous");
+  return out;
+}
+
+Result<Types> group_norm_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& input = args.tensor(0);
+  if (!parameters_fit(args, {1, 2})) return unsupported_dtype(input.dtype, "group norm");
+  if (input.rank() < 2) return shapes.invalid("group norm needs a batch and channels");
+  sym::ExprPool& pool = shapes.pool();
+  const ExprId group = pool.constant(shapes.constant(args.integer(6)));
+  for (const size_t p : {1, 2})
+    if (!args.is_none(p) &&
+        !(args.tensor(p).rank() == 1 && shapes.require_equal(args.tensor(p).sizes[0], input.sizes[1])))
+      return shapes.invalid("a parameter is not one number a channel");
+  CRESSET_TRY(TensorType out, in_groups(shapes, input, group));
   TensorType statistics{parameter_dtype(args, {1, 2}), input.device, {input.sizes[0], group}, {}};
   statistics.strides = shapes.contiguous_strides(statistics.sizes);
   return Types{std::move(out), statistics, statistics};
@@ -160,17 +167,9 @@ Result<Types> group_norm_backward_shape(ShapeContext& shapes, const OpArgs& args
   for (size_t d = 0; d < input.rank(); ++d)
     if (grad.rank() != input.rank() || !shapes.require_equal(grad.sizes[d], input.sizes[d]))
       return shapes.invalid("the gradient has another shape");
-  sym::ExprPool& pool = shapes.pool();
-  if (!shapes.require_equal(pool.mod(input.sizes[1], args.integer(8)), pool.constant(0)))
-    return shapes.invalid("the channels do not divide into the groups");
-  TensorType out = input;
-  out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
-  for (size_t d = 0; d < out.rank(); ++d)
-    if (shapes.env().hint(out.sizes[d]) != 1 &&
-        shapes.env().hint(out.strides[d]) != shapes.env().hint(input.strides[d]))
-      return shapes.unsupported("an input that is not contiguous");
+  CRESSET_TRY(TensorType out, in_groups(shapes, input, args.integer(8)));
   const DType parameters = args.is_none(4) ? input.dtype : args.tensor(4).dtype;
-  const TensorType channel{parameters, input.device, {input.sizes[1]}, {pool.constant(1)}};
+  const TensorType channel{parameters, input.device, {input.sizes[1]}, {shapes.pool().constant(1)}};
   return Types{std::move(out), channel, channel};
 }
 
