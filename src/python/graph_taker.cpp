@@ -100,12 +100,24 @@ class Description {
   const sym::VarNames names_;
 };
 
+bool process_ends() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsInitialized() == 0 || Py_IsFinalizing() != 0;
+#else
+  return Py_IsInitialized() == 0 || _Py_IsFinalizing() != 0;
+#endif
+}
+
 class Taker final : public driver::GraphTaker {
  public:
   explicit Taker(py::object take) : take_(std::move(take)) {}
   ~Taker() override {
-    const py::gil_scoped_acquire gil;
-    take_ = py::object();
+    if (process_ends()) {
+      take_.release();
+    } else {
+      const py::gil_scoped_acquire gil;
+      take_ = py::object();
+    }
   }
   Taker(const Taker&) = delete;
   Taker& operator=(const Taker&) = delete;

@@ -62,7 +62,7 @@ class FromDisk final : public Deferred {
 class Scheduled final : public Deferred {
  public:
   static Result<std::unique_ptr<Deferred>> make(lower::Lowered lowered, const Stats& stats, ProgramCache::Entry entry,
-                                                CudaGraphs cuda_graphs) {
+                                                const Options& options) {
     Stopwatch watch;
     std::vector<const loop::Kernel*> kernels;
     for (const auto& kernel : lowered.kernels) kernels.push_back(kernel.get());
@@ -74,7 +74,8 @@ class Scheduled final : public Deferred {
       CRESSET_LOG(Kernels, titles[i]);
     }
     made->compiled_.stats = stats;
-    made->compiled_.cuda_graphs = cuda_graphs;
+    made->compiled_.cuda_graphs = options.cuda_graphs;
+    made->compiled_.taker = options.taker;
     made->compiled_.stats.ms_codegen = watch.lap();
     count(made->lowered_.program, kernels.size(), made->code_.distinct(), made->compiled_.stats);
     return std::unique_ptr<Deferred>(std::move(made));
@@ -133,7 +134,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   if (option_flag(Option::VERIFY)) verify_lowered(lowered);
   stats.ms_lower = watch.lap();
   ProgramCache::Entry entry = cache.entry(stats, *env, before);
-  return Scheduled::make(std::move(lowered), stats, std::move(entry), options.cuda_graphs);
+  return Scheduled::make(std::move(lowered), stats, std::move(entry), options);
 }
 
 }  // namespace cresset::driver

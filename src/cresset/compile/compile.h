@@ -36,6 +36,7 @@ struct Compiled {
   runtime::Program program;
   Stats stats;
   CudaGraphs cuda_graphs = CudaGraphs::Auto;
+  std::shared_ptr<GraphTaker> taker;  // not null: owns the code which the program calls
 };
 
 // A lowered program with recorded guards and scheduled kernels. The remaining work writes to no shared state: any

@@ -230,6 +230,14 @@ def test_the_code_goes_with_the_function():
     assert len(graph_modules._codes) == before
 
 
+def test_a_backward_pass_after_the_function_is_gone():
+    x = X.clone().requires_grad_()
+    out = cresset.compile(lambda x: (x.sin() * x).sum(), backend=Backend())(x)
+    gc.collect()
+    out.backward()
+    torch.testing.assert_close(x.grad, X.cos() * X + X.sin())
+
+
 def test_no_file_and_no_part_of_torchs_compiler():
     program = """
 import os, sys, torch, cresset
