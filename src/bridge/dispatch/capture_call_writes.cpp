@@ -72,10 +72,7 @@ void CaptureCall::in_place() {
   const size_t kept = entry_.functional_handle->schema().arguments().size();
   std::vector<Arg> args = arguments(std::min(count_, kept));
   if (args.size() < kept) append_defaults(args);
-  static const graph::OpId conjugated = graph::op_id("aten::conj_physical"), clone = graph::op_id("aten::clone");
-  const bool is_same = entry_.functional == conjugated && !self.is_complex();  // autograd counts the write all the same
-  if (is_same) args.emplace_back(graph::None{});
-  const std::vector<ValueId> results = capture_.recorder().call(is_same ? clone : entry_.functional, std::move(args));
+  const std::vector<ValueId> results = capture_.recorder().call(entry_.functional, std::move(args));
   if (category(capture_.graph().type(results[0]).dtype) == DTypeCategory::Float && self.is_complex())
     abort_capture(BreakKind::UnsupportedDtype, entry_.name + " of complex numbers");  // eager mode refuses it
   capture_.write(target, fit(results[0], target));
