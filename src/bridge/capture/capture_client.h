@@ -27,8 +27,6 @@ class CaptureClient {
   // The symbolic number behind a wrapped number, if any. torch's Python binding keeps the number beside the tensor,
   // whose own contents are then meaningless.
   virtual std::optional<at::Scalar> symbolic_number(const at::Tensor&) { return std::nullopt; }
-  // Whether the program can find the tensor again, apart from the current operator's use of it.
-  virtual bool is_held(const at::Tensor&) { return false; }
   // Whether the user's program may catch an exception of the current operator.
   virtual bool may_be_caught() { return false; }
   // Called first by a flush of an open capture, at most once, and only if Capture::ends_in_order(). Returns true when

@@ -40,30 +40,17 @@ void StorageTable::note_copy(const TraceTensor& source, const TraceTensor& copy)
                              source.is_conj(), source.is_neg(), choice->answers()});
 }
 
-// Whether the operator gives back its operand, which is then guarded. Of operands that are no arguments, only those
-// that the program can compare with the result are examined: copies of the others serve more sizes.
 bool StorageTable::is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
   const TraceTensor* trace = TraceTensor::from(self);
-  if (trace == nullptr || result.is_same(self) || result.scalar_type() != self.scalar_type()) return false;
+  if (trace == nullptr || trace->chain() != nullptr || result.is_same(self)) return false;
   const Storage& storage = storages_[trace->storage_id().index];
-  const ViewChoice made = choice.choice({});
-  const auto why = [] { return current_reason(); };
-  const auto decide = [&] {
-    return geometry::decide_format(recorder_.env(), trace->type().sizes, trace->type().strides, made.format, why);
-  };
-  if (trace->chain() != nullptr || storage.home != OutputSpec::Kind::Input) {
-    if (made.as_suggested || trace->is_conj() || trace->is_neg() || !trace->capture().client().is_held(self))
-      return false;
-    const auto hints = [&](const std::vector<sym::ExprId>& exprs) {
-      std::vector<int64_t> out;
-      for (const sym::ExprId e : exprs) out.push_back(recorder_.env().hint_or(e, 2));
-      return out;
-    };
-    return gives_source(made, hints(trace->type().sizes), hints(trace->type().strides)) && decide();
-  }
+  if (storage.home != OutputSpec::Kind::Input || result.scalar_type() != self.scalar_type()) return false;
   const at::Tensor& real = recorder_.inputs()[storage.position];
+  const ViewChoice made = choice.choice({});
   if (!gives_source(made, real.sizes(), real.strides())) return false;
-  if (!made.as_suggested) return decide();
+  const auto why = [] { return current_reason(); };
+  if (!made.as_suggested)
+    return geometry::decide_format(recorder_.env(), trace->type().sizes, trace->type().strides, made.format, why);
   for (const auto& [condition, answer] : choice.answers()) recorder_.env().evaluate(condition, why);
   return true;
 }

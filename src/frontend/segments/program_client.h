@@ -10,7 +10,6 @@ class ProgramClient : public bridge::CaptureClient {
  public:
   void locate(bridge::Capture& capture) override { tracker_.update(capture); }
   std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) override;
-  bool is_held(const at::Tensor& tensor) override;
   bool may_be_caught() override;
   bool end_in_order(const BreakReason& why) override;
 
