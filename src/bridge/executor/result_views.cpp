@@ -197,9 +197,10 @@ void ResultViews::set_versions(const std::vector<at::Tensor>& results) const {
 
 // A copy of the program which eager mode makes as a view of a caller's tensor (possible_views.cpp). The segment may end
 // inside of an operator, below autograd: autograd knows all other views already, and must be told of this one.
-static bool is_copied_view(const OutputSpec& spec) {
-  return spec.notes != nullptr && spec.value.valid() && !c10::InferenceMode::is_enabled() &&
-         (spec.notes->choices.contains(spec.value) || spec.notes->parts_of_copies.contains(spec.value));
+static bool is_copied_view(const OutputSpec& spec, const at::Tensor& base) {
+  if (spec.notes == nullptr || !spec.value.valid() || c10::InferenceMode::is_enabled()) return false;
+  return spec.notes->choices.contains(spec.value) ||
+         (base.requires_grad() && !base.is_leaf() && spec.notes->parts_of_copies.contains(spec.value));
 }
 
 // Whether no other result lies in the same memory.
@@ -236,7 +237,7 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
       out[i] = view(v, base.detach(), geometry.data(), exact);
     } else if (!fresh) {  // the mode at the start of the segment
       std::optional<AboveAutograd> recording;
-      if (is_copied_view(v.spec)) recording.emplace();
+      if (is_copied_view(v.spec, base)) recording.emplace();
       const at::AutoGradMode mode(!v.spec.unrecorded);
       out[i] = view(v, base, geometry.data(), exact, out);
     } else {

@@ -251,7 +251,6 @@ ROWS = {
     ),
     # contiguous() gives a tensor back where its sizes of 0 and 1 make it contiguous.
     "contiguous row": ("plain((4, 2))", NO_MODE, 0, "v = a[:, :1][:1]\nreturn v, v.contiguous()"),
-    "contiguous computed row": ("plain((2, 1))", NO_MODE, 0, "v = (a * 2).diagonal()\nreturn v, v.contiguous()"),
     "contiguous without elements": ("plain((4, 2))", NO_MODE, 0, "v = a.t()[:, :0]\nreturn v, v.contiguous()"),
     # A change of geometry counts as a write of the argument that a size of 1 makes the memory's owner.
     "turned copy": (
