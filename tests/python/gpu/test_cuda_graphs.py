@@ -286,7 +286,7 @@ def test_failures_of_the_device():
                 for _ in range(CALLS):
                     compiled(x)
             simulated.fail_launch(0)
-            for _ in range(3):
+            for _ in range(CALLS):  # a failure while graphs are recorded would be no error: they would not be used
                 assert_same(compiled(x), model(x))
 
 
