@@ -93,30 +93,33 @@ PyObject* call_module(PyObject* function, PyObject* const* args, size_t nargsf, 
   return PyObject_Vectorcall(form.get(), args + 1, static_cast<size_t>(positional - 1), kwnames);
 }
 
-// torch.nn.Module.__call__ if it is a Python function; else nullptr. Kept for the whole process.
-PyObject* call_of_modules() {
-  static PyObject* const known = []() -> PyObject* {
-    // A forked process, such as a data loader worker, must not continue the fallback.
-    pthread_atfork(nullptr, nullptr, [] { running = nullptr, rest_of_capture = false; });
-    PyRef function = PyRef::steal(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "__call__"));
-    if (!function || !PyFunction_Check(function.get())) return PyErr_Clear(), nullptr;
-    return function.release();
-  }();
-  return known;
+// torch.nn.Module.__call__ of this moment, if it is a Python function. Tools that trace modules replace it for a while.
+PyRef call_of_modules() {
+  // A forked process, such as a data loader worker, must not continue the fallback.
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { running = nullptr, rest_of_capture = false; });
+  static_cast<void>(registered);
+  PyRef function = PyRef::steal(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "__call__"));
+  if (function && PyFunction_Check(function.get())) return function;
+  PyErr_Clear();
+  return {};
 }
 
-int watching = 0;  // fallbacks in progress; under the GIL
+int watching = 0;             // fallbacks in progress; under the GIL
+PyObject* watched = nullptr;  // the function that they watch; owned
 
 // Installed only while a fallback is in progress, because the hook costs time at each call. Calls of other threads use
 // the original function.
 void watch_calls_of_modules() {
-  PyObject* const function = call_of_modules();
-  if (watching++ != 0 || function == nullptr) return;
-  if (const vectorcallfunc before = cresset_eval_watch_calls(function, &call_module)) original_call = before;
+  if (watching++ != 0) return;
+  watched = call_of_modules().release();
+  if (watched == nullptr) return;
+  if (const vectorcallfunc before = cresset_eval_watch_calls(watched, &call_module)) original_call = before;
   PyErr_Clear();
 }
 void leave_calls_of_modules() {
-  if (--watching == 0 && call_of_modules() != nullptr) cresset_eval_unwatch_calls(call_of_modules());
+  if (--watching != 0 || watched == nullptr) return;
+  cresset_eval_unwatch_calls(watched);
+  Py_CLEAR(watched);
 }
 
 }  // namespace
