@@ -1,6 +1,6 @@
 """Models on a GPU: cresset, eager mode and torch.compile in one process, in turns. Times are those of events on the
-device, so that work which is still queued counts; "issue" is the time after which a call returns; "error" is the
-greatest difference from the same module in float64, over the greatest value.
+device, so that work which is still queued counts; "issue" is the time after which a call returns; "errors" are
+the greatest differences from the same module in float64, over the greatest value.
 
     python bench/gpu.py [names...] [--dtypes f32,bf16] [--train | --step] [--turns 9] [--sides ...] [--json file]
 
@@ -64,6 +64,11 @@ def side(name, module):
     return torch.compile(module, mode="reduce-overhead" if name == "reduce_overhead" else "default")
 
 
+def inputs_of(spec, module, batch, length):
+    inputs = spec.inputs(module, batch, length)
+    return tree_map(lambda v: v.cuda() if isinstance(v, torch.Tensor) else v, inputs)
+
+
 def one_call(function, module, inputs, train):
     if not train:
         with torch.no_grad():
@@ -116,7 +121,7 @@ def measure(name, dtype, options):
     spec = models.MODELS[name]
     module = spec.build(models.REAL, DTYPES[dtype]).cuda()
     batch, length = NAMES[name]
-    inputs = tree_map(lambda v: v.cuda() if isinstance(v, torch.Tensor) else v, spec.inputs(module, batch, length))
+    inputs = inputs_of(spec, module, batch, length)
     row = {
         "name": name,
         "dtype": dtype,
@@ -150,7 +155,7 @@ def measure(name, dtype, options):
         row["difference"] = difference(mine, expected)
     if "difference" in row and not options.step:  # in training mode dropout has no exact result
         exact = in_f64(module, inputs)
-        row["error"] = {"cresset": difference(mine, exact), "eager": difference(expected, exact)}
+        row["errors"] = {"cresset": difference(mine, exact), "eager": difference(expected, exact)}
     row["peak_mb"] = {which: round(peak_of(run) / 1e6, 1) for which, run in runs.items()}
     seconds, issued = ({which: [] for which in runs} for _ in range(2))
     order = list(runs)
@@ -181,21 +186,10 @@ def counts():
     }
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--dtypes", default="f32,bf16")
-    parser.add_argument("--train", action="store_true")
-    parser.add_argument("--step", action="store_true")
-    parser.add_argument("--turns", type=int, default=9)
-    parser.add_argument("--sides", default="cresset,eager,compile")
-    parser.add_argument("--json")
-    options = parser.parse_args()
-    options.sides = [s for s in SIDES if s in options.sides.split(",")]
-    warnings.filterwarnings("ignore")
-    torch.set_float32_matmul_precision("high")
+def measured(names, measure, options):
+    """Rows of measure(name, dtype, options), printed and written to options.json as they come."""
     rows = []
-    for name in options.names or NAMES:
+    for name in names:
         for dtype in options.dtypes.split(","):
             cresset.reset()
             torch.compiler.reset()
@@ -211,6 +205,22 @@ def main():
             if options.json:
                 about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}
                 Path(options.json).write_text(json.dumps(about, indent=1) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--dtypes", default="f32,bf16")
+    parser.add_argument("--train", action="store_true")
+    parser.add_argument("--step", action="store_true")
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--sides", default="cresset,eager,compile")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    options.sides = [s for s in SIDES if s in options.sides.split(",")]
+    warnings.filterwarnings("ignore")
+    torch.set_float32_matmul_precision("high")
+    measured(options.names or NAMES, measure, options)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import gpu
 import torch
 from harness import models
 from torch.profiler import ProfilerActivity, profile
-from torch.utils._pytree import tree_map
 
 CALLS_BEFORE, CALLS = 8, 3  # recordings of graphs come before
 
@@ -44,8 +43,7 @@ def show(name, dtype, options):
     spec = models.MODELS[name]
     module = spec.build(models.REAL, gpu.DTYPES[dtype]).cuda()
     batch, length = gpu.NAMES[name]
-    inputs = spec.inputs(module, batch, length)
-    inputs = tree_map(lambda v: v.cuda() if isinstance(v, torch.Tensor) else v, inputs)
+    inputs = gpu.inputs_of(spec, module, batch, length)
     for which in options.sides.split(","):
         function = gpu.side(which, module)
         found, span = kernels(lambda function=function: gpu.one_call(function, module, inputs, options.train))

@@ -9,8 +9,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
-import json
 import statistics
 import sys
 import time
@@ -21,10 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / f) for f in ("tests/python", "bench/lib", "bench")]
 
 import torch  # noqa: E402
-from gpu import DTYPES, one_call  # noqa: E402
+from gpu import DTYPES, inputs_of, measured, one_call  # noqa: E402
 from gpu_timing import seconds_of  # noqa: E402
 from harness import models  # noqa: E402
-from torch.utils._pytree import tree_map  # noqa: E402
 
 import cresset  # noqa: E402
 
@@ -53,8 +50,7 @@ def measure(name, dtype, options):
     shapes = TEXT if spec.is_text else IMAGES
     calls = []
     for batch, length in shapes:
-        inputs = spec.inputs(module, batch, length)
-        calls.append(tree_map(lambda v: v.cuda() if isinstance(v, torch.Tensor) else v, inputs))
+        calls.append(inputs_of(spec, module, batch, length))
     served = cresset.compile(module)
     seconds = []
     for inputs in calls:
@@ -90,21 +86,7 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    rows = []
-    for name in options.names or ("bert", "gpt2", "t5", "vit", "resnet50"):
-        for dtype in options.dtypes.split(","):
-            cresset.reset()
-            try:
-                row = measure(name, dtype, options)
-            except Exception as error:  # one model must not take the others' figures along
-                row = {"name": name, "dtype": dtype, "error": f"{type(error).__name__}: {error}"[:500]}
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-            gc.collect()
-            torch.cuda.empty_cache()
-    if options.json:
-        about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}
-        Path(options.json).write_text(json.dumps(about, indent=1) + "\n")
+    measured(options.names or ("bert", "gpt2", "t5", "vit", "resnet50"), measure, options)
 
 
 if __name__ == "__main__":
