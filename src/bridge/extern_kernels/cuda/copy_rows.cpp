@@ -1,7 +1,6 @@
 #include "bridge/extern_kernels/cuda/copy_rows.h"
 
 #include "bridge/aten/dtypes.h"
-#include "bridge/extern_kernels/cuda/written_kernel.h"
 
 namespace cresset::bridge {
 
@@ -70,35 +69,29 @@ bool has_rows(const at::Tensor& t) { return t.dim() == 2 && (t.stride(1) == 1 ||
 
 }  // namespace
 
-RowCopies::Bound& RowCopies::bound(Way way, const at::Tensor& from, const at::Tensor& to) {
+BoundWrittenKernel* RowCopies::bound(Way way, const at::Tensor& from, const at::Tensor& to) {
   const std::vector<int64_t> sizes{to.size(0), from.size(1), from.stride(0), to.stride(0)};
   const auto [entry, is_new] = bound_.try_emplace({way, sizes});
-  Bound& out = entry->second;
-  if (!is_new) return out;
+  std::unique_ptr<BoundWrittenKernel>& out = entry->second;
+  if (!is_new) return out.get();
   const std::optional<DType> dtype = from_torch(to.scalar_type());
-  if (!dtype || !is_float(*dtype) || !has_rows(from) || !has_rows(to)) return out;
+  if (!dtype || !is_float(*dtype) || !has_rows(from) || !has_rows(to)) return nullptr;
   const auto& found = CopyKernels::compiled(way, *dtype);
-  if (found.kernel == nullptr) return out;
+  if (found.kernel == nullptr) return nullptr;
   const std::vector<int64_t> symbols = found.source->in_order({{"rows", sizes[0]},
                                                                {"columns", sizes[1]},
                                                                {"from", sizes[2]},
                                                                {"to", sizes[3]},
                                                                {"elements", to.numel()},
                                                                {"gap", sizes[2] - sizes[1]}});
-  constexpr size_t kBuffers = 2;
-  out.block.resize(runtime::ParamBlock::size(kBuffers, symbols.size()));
-  out.params = {out.block.data(), kBuffers, static_cast<uint32_t>(symbols.size())};
-  std::copy(symbols.begin(), symbols.end(), out.params.symbol(0));
-  out.kernel = found.kernel->bind(out.params);
-  return out;
+  out = std::make_unique<BoundWrittenKernel>(found.kernel, 2, symbols);
+  return out.get();
 }
 
 bool RowCopies::launch(BoundContext& context, Way way, const at::Tensor& from, const at::Tensor& to) {
-  Bound& found = bound(way, from, to);
-  if (found.kernel == nullptr) return false;
-  *found.params.buffer(0) = from.data_ptr();
-  *found.params.buffer(1) = to.data_ptr();
-  found.kernel->launch(context.launch_context(), nullptr);
+  BoundWrittenKernel* const found = bound(way, from, to);
+  if (found == nullptr) return false;
+  found->launch(context.launch_context(), {from, to});
   return true;
 }
 

@@ -5,9 +5,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <memory>
 
 #include "bridge/executor/executor_context.h"
-#include "runtime/compiled_kernel.h"
+#include "bridge/extern_kernels/cuda/written_kernel.h"
 
 namespace cresset::bridge {
 
@@ -26,17 +27,13 @@ class RowCopies {
   enum class Way : uint8_t { Rows, Whole, Padded };
   friend struct CopyKernels;
 
-  struct Bound {
-    std::vector<std::byte> block;
-    runtime::ParamBlock params;
-    std::unique_ptr<runtime::BoundKernel> kernel;  // nullptr: left to ATen
-  };
   using Key = std::pair<Way, std::vector<int64_t>>;  // sizes and distances
-  Bound& bound(Way way, const at::Tensor& from, const at::Tensor& to);
+  // nullptr: left to ATen.
+  BoundWrittenKernel* bound(Way way, const at::Tensor& from, const at::Tensor& to);
   // Whether a kernel copied.
   bool launch(BoundContext& context, Way way, const at::Tensor& from, const at::Tensor& to);
 
-  std::map<Key, Bound> bound_;
+  std::map<Key, std::unique_ptr<BoundWrittenKernel>> bound_;
 };
 
 }  // namespace cresset::bridge

@@ -52,15 +52,7 @@ class EmbeddingGradient final : public ExternKernel {
  public:
   EmbeddingGradient(const WrittenKernels<Key>::Compiled& compiled, const std::vector<int64_t>& symbols,
                     TensorId gradient, TensorId indices, TensorId out)
-      : gradient_(gradient),
-        indices_(indices),
-        out_(out),
-        block_(runtime::ParamBlock::size(kBuffers, symbols.size())),
-        params_{block_.data(), kBuffers, static_cast<uint32_t>(symbols.size())},
-        kernel_(compiled.kernel) {
-    std::copy(symbols.begin(), symbols.end(), params_.symbol(0));
-    bound_ = kernel_->bind(params_);
-  }
+      : gradient_(gradient), indices_(indices), out_(out), kernel_(compiled.kernel, 3, symbols) {}
 
   bool only_enqueues() const override { return true; }
   bool allocates_results() const override { return false; }
@@ -70,21 +62,13 @@ class EmbeddingGradient final : public ExternKernel {
     const bool narrow = c10::elementSize(out.scalar_type()) < sizeof(float);
     const at::Tensor sums = narrow ? at::zeros(out.sizes(), out.options().dtype(at::kFloat)) : out;
     if (!narrow) out.zero_();
-    *params_.buffer(0) = context.tensor(indices_).data_ptr();
-    *params_.buffer(1) = context.tensor(gradient_).data_ptr();
-    *params_.buffer(2) = sums.data_ptr();
-    bound_->launch(context.launch_context(), nullptr);
+    kernel_.launch(context.launch_context(), {context.tensor(indices_), context.tensor(gradient_), sums});
     if (narrow) out.copy_(sums);
   }
 
  private:
-  static constexpr size_t kBuffers = 3;
-
   const TensorId gradient_, indices_, out_;
-  std::vector<std::byte> block_;
-  const runtime::ParamBlock params_;
-  const std::shared_ptr<const runtime::CompiledKernel> kernel_;
-  std::unique_ptr<runtime::BoundKernel> bound_;
+  BoundWrittenKernel kernel_;
 };
 
 bool is_dense(const BoundSlot& slot) {

@@ -53,37 +53,24 @@ class FewRowsProduct final : public ExternKernel {
  public:
   FewRowsProduct(const ProductKernels::Compiled& compiled, const std::vector<int64_t>& symbols,
                  const ProductOperands& operands)
-      : operands_(operands),
-        buffers_(operands.bias ? 4 : 3),
-        block_(runtime::ParamBlock::size(buffers_, symbols.size())),
-        params_{block_.data(), static_cast<uint32_t>(buffers_), static_cast<uint32_t>(symbols.size())},
-        kernel_(compiled.kernel) {
-    std::copy(symbols.begin(), symbols.end(), params_.symbol(0));
-    bound_ = kernel_->bind(params_);
-  }
+      : operands_(operands), kernel_(compiled.kernel, operands.bias ? 4 : 3, symbols) {}
 
   bool only_enqueues() const override { return true; }
   bool allocates_results() const override { return false; }
-  // Rows that several blocks share need memory beside the operands.
-  bool needs_memory() const { return bound_->scratch_bytes({}) != 0; }
+  bool needs_memory() const { return kernel_.needs_memory(); }
 
   void run(BoundContext& context) override {
-    size_t next = 0;
-    const auto give = [&](const at::Tensor& t) { *params_.buffer(next++) = t.data_ptr(); };
-    give(context.tensor(operands_.a));
-    give(context.tensor(operands_.b));
-    if (operands_.bias) give(context.tensor(*operands_.bias));
-    give(context.planned(operands_.out));
-    bound_->launch(context.launch_context(), nullptr);
+    const at::Tensor &a = context.tensor(operands_.a), &b = context.tensor(operands_.b);
+    const at::Tensor& out = context.planned(operands_.out);
+    if (operands_.bias)
+      kernel_.launch(context.launch_context(), {a, b, context.tensor(*operands_.bias), out});
+    else
+      kernel_.launch(context.launch_context(), {a, b, out});
   }
 
  private:
   const ProductOperands operands_;
-  const size_t buffers_;
-  std::vector<std::byte> block_;
-  const runtime::ParamBlock params_;
-  const std::shared_ptr<const runtime::CompiledKernel> kernel_;
-  std::unique_ptr<runtime::BoundKernel> bound_;
+  BoundWrittenKernel kernel_;
 };
 
 }  // namespace

@@ -1,6 +1,11 @@
 // Kernels of extern calls, written in the loop IR: beside the library calls which they serve or replace.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +15,7 @@
 
 #include "codegen/backend.h"
 #include "loop/kernel.h"
+#include "runtime/compiled_kernel.h"
 
 namespace cresset::bridge {
 
@@ -63,6 +69,35 @@ class WrittenKernel {
   std::unique_ptr<loop::Kernel> kernel_;
   loop::ScalarBuilder scalars_;
   std::unordered_map<loop::VarId, std::string> names_;
+};
+
+// A written kernel for sizes: the values of its symbols, in its order. Buffers are given at each launch, in order.
+class BoundWrittenKernel {
+ public:
+  BoundWrittenKernel(std::shared_ptr<const runtime::CompiledKernel> kernel, size_t buffers,
+                     const std::vector<int64_t>& symbols)
+      : block_(runtime::ParamBlock::size(buffers, symbols.size())),
+        params_{block_.data(), static_cast<uint32_t>(buffers), static_cast<uint32_t>(symbols.size())},
+        kernel_(std::move(kernel)) {
+    std::copy(symbols.begin(), symbols.end(), params_.symbol(0));
+    bound_ = kernel_->bind(params_);
+  }
+  BoundWrittenKernel(const BoundWrittenKernel&) = delete;
+
+  // Rows that several blocks share need memory beside the buffers.
+  bool needs_memory() const { return bound_->scratch_bytes({}) != 0; }
+  void launch(const runtime::LaunchContext& context,
+              std::initializer_list<std::reference_wrapper<const at::Tensor>> buffers) {
+    size_t next = 0;
+    for (const at::Tensor& t : buffers) *params_.buffer(next++) = t.data_ptr();
+    bound_->launch(context, nullptr);
+  }
+
+ private:
+  std::vector<std::byte> block_;
+  const runtime::ParamBlock params_;
+  const std::shared_ptr<const runtime::CompiledKernel> kernel_;
+  std::unique_ptr<runtime::BoundKernel> bound_;
 };
 
 // Written kernels by key, each compiled when it is first needed. Thread-safe.
