@@ -24,6 +24,8 @@ struct Float8Format {
   bool has_infinity;
 
   bool has_negative_zero() const { return nan != 0x80; }
+  // The greatest code without a sign that is no NaN, where NaN has a code of its own.
+  uint32_t before_nan() const { return has_infinity ? overflow : nan - 1; }
   uint32_t least_normal() const { return static_cast<uint32_t>(128 - bias) << 23; }
   // Bits of the f32 which, added to a subnormal number, leaves the rounded code in the low bits.
   uint32_t magic() const { return static_cast<uint32_t>(151 - bias - mantissa) << 23; }
@@ -62,7 +64,7 @@ inline uint8_t to_float8(const Float8Format& f, float value) {
 
 inline float from_float8(const Float8Format& f, uint8_t code) {
   const uint32_t sign = static_cast<uint32_t>(code & 0x80) << 24, magnitude = code & 0x7f;
-  const bool nan = f.has_negative_zero() ? magnitude > (f.has_infinity ? f.overflow : f.nan - 1) : code == f.nan;
+  const bool nan = f.has_negative_zero() ? magnitude > f.before_nan() : code == f.nan;
   if (nan) return std::bit_cast<float>(sign | 0x7fc00000);
   if (f.has_infinity && magnitude == f.overflow) return std::bit_cast<float>(sign | 0x7f800000);
   const uint32_t normal = (magnitude << (23 - f.mantissa)) + (static_cast<uint32_t>(127 - f.bias) << 23);

@@ -45,7 +45,7 @@ Value* float8_to_float(EmitState& state, DType dtype, Value* codes) {
   Value* bits = ir.CreateSelect(is_small, small, normal);
   if (f.has_infinity) bits = w.choose(ir.CreateICmpEQ(magnitude, w.number(f.overflow)), kInfinity, bits);
   Value* nan = !f.has_negative_zero() ? ir.CreateICmpEQ(code, w.number(f.nan))
-                                      : ir.CreateICmpUGT(magnitude, w.number(f.has_infinity ? f.overflow : f.nan - 1));
+                                      : ir.CreateICmpUGT(magnitude, w.number(f.before_nan()));
   bits = w.choose(nan, kNan, bits);
   Value* sign = ir.CreateShl(ir.CreateAnd(code, w.number(0x80)), w.number(24));
   return w.as_float(ir.CreateOr(bits, sign));
