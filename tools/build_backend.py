@@ -20,7 +20,7 @@ from scikit_build_core.build import (  # noqa: F401
 from scikit_build_core.build import get_requires_for_build_editable as _editable_requires
 from scikit_build_core.build import get_requires_for_build_wheel as _wheel_requires
 
-SUPPORTED = "torch>=2.11,<2.14"
+SUPPORTED = "torch>=2.11,<2.15"
 _VERSION = "import importlib.metadata as m; print(m.version('torch'))"
 
 

@@ -3,7 +3,7 @@
 # environment in .venv. With the argument `test` also to that where `make test` works. Safe to run again (it then takes a
 # fraction of a second) and to run twice at once.
 #
-#   PYTHON=python3.12      the interpreter .venv is made with (default: the first of 3.11, 3.12, 3.13, python3)
+#   PYTHON=python3.12      the interpreter .venv is made with (default: the first of 3.11 to 3.14, python3)
 #   TORCH_VERSION=2.11.0   the torch to install into a new .venv (default 2.13.0)
 #   TORCH_INDEX=<url>      a package index with CPU builds of torch, if the default index has none
 set -euo pipefail
@@ -16,9 +16,9 @@ flock 9
 python_version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
 
 find_python() {
-  for candidate in ${PYTHON:-} python3.11 python3.12 python3.13 python3; do
+  for candidate in ${PYTHON:-} python3.11 python3.12 python3.13 python3.14 python3; do
     case "$(python_version "$candidate" || true)" in
-      3.11 | 3.12 | 3.13) command -v "$candidate"; return ;;
+      3.11 | 3.12 | 3.13 | 3.14) command -v "$candidate"; return ;;
     esac
   done
   return 1
@@ -71,6 +71,10 @@ else
   if [ "$what" = test ] && [ ! -x /usr/bin/clang-format-19 ] && [ "$(id -u)" = 0 ]; then
     apt-get -q install -y --no-install-recommends clang-format-19 >/dev/null 2>&1 || true
   fi
+  # The page of cresset.report is opened in a browser by one test, which is skipped without a browser.
+  if [ "$what" = test ] && [ "$(id -u)" = 0 ] && ! command -v chromium >/dev/null; then
+    apt-get -q install -y --no-install-recommends chromium >/dev/null 2>&1 || true
+  fi
 fi
 
 # ---- the virtual environment
@@ -79,14 +83,14 @@ fingerprint="$(cat tools/setup.sh tools/mend_torchvision.py | sha256sum | cut -c
 if [ -x .venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$fingerprint" ]; then exit 0; fi
 
 if [ ! -x .venv/bin/python ]; then
-  python=$(find_python) || { echo "setup: needs Python 3.11, 3.12 or 3.13" >&2; exit 1; }
+  python=$(find_python) || { echo "setup: needs Python 3.11, 3.12, 3.13 or 3.14" >&2; exit 1; }
   "$python" -m venv .venv
 fi
 pip=(.venv/bin/python -m pip install -q --disable-pip-version-check)
 
 installed_torch() { .venv/bin/python -c 'import importlib.metadata as m; print(m.version("torch"))' 2>/dev/null || true; }
 case "$(installed_torch)" in
-  2.11.* | 2.12.* | 2.13.*) ;;
+  2.11.* | 2.12.* | 2.13.* | 2.14.*) ;;
   *)
     version=${TORCH_VERSION:-2.13.0}
     index=()

@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 PYTHONS = ["3.11", "3.12", "3.13"]
-TORCHES = ["2.11", "2.12", "2.13"]
+TORCHES = ["2.11", "2.12", "2.13", "2.14"]
 WANTED_TAG = "manylinux_2_28_x86_64"
 MEGABYTES = 20
 # Loaded by `import torch` before the module.

@@ -351,4 +351,4 @@ def _begin_reentrant():
     global _Reentrant
     _Reentrant = own(checkpoints, "CheckpointFunction")
     apply = attribute(_Reentrant, "apply")
-    _C._substitute(attribute(apply, "__func__"), Reentrant.apply, _Reentrant)
+    _C._substitute(getattr(apply, "__func__", apply), Reentrant.apply, _Reentrant)  # since torch 2.14 a C method

@@ -26,7 +26,7 @@ AddressTable<const void*, PyObject*>& substitutes() {
   static auto& known = *new AddressTable<const void*, PyObject*>;
   return known;
 }
-// Keyed by the function of a bound method and its self.
+// Keyed by the function of a bound method, or the definition of a C method, and its self.
 AddressTable<AddressPair, PyObject*>& bound_substitutes() {
   static auto& known = *new AddressTable<AddressPair, PyObject*>;
   return known;
@@ -50,17 +50,27 @@ PyObject* found_for(const CressetActivation& activation, const void* original) {
   return is_decomposition_of((PyObject*)original, activation.code) ? nullptr : *found;
 }
 
+PyObject* const* bound_to(const void* function, PyObject* self) { return bound_substitutes().find({function, self}); }
+
+PyRef unless_within(const CressetActivation& activation, PyObject* substitute) {
+  return is_in(activation, substitute) ? PyRef() : PyRef::borrow(substitute);
+}
+
 PyRef for_method(const CressetActivation& activation, PyObject* method) {
   PyObject *const function = PyMethod_GET_FUNCTION(method), *const self = PyMethod_GET_SELF(method);
-  if (PyObject* const* const bound = bound_substitutes().find({function, self}))
-    return is_in(activation, *bound) ? PyRef() : PyRef::borrow(*bound);
+  if (PyObject* const* const bound = bound_to(function, self)) return unless_within(activation, *bound);
   PyObject* const found = found_for(activation, function);
   return found != nullptr ? checked(PyMethod_New(found, self)) : PyRef();
 }
 
-PyRef for_method_of_tensor(const CressetActivation& activation, PyObject* method) {
+PyRef for_c_method(const CressetActivation& activation, PyObject* method) {
   PyObject* const self = PyCFunction_GET_SELF(method);
-  if (self == nullptr || !is_tensor(self)) return {};
+  if (self == nullptr) return {};
+  if (PyType_Check(self)) {
+    PyObject* const* const bound = bound_to(((PyCFunctionObject*)method)->m_ml, self);
+    return bound != nullptr ? unless_within(activation, *bound) : PyRef();
+  }
+  if (!is_tensor(self)) return {};
   PyObject* const* const descriptor = methods_of_tensors().find(((PyCFunctionObject*)method)->m_ml);
   if (descriptor == nullptr) return {};
   // An override in a subclass must not be bypassed.
@@ -127,7 +137,7 @@ PyRef substitute_of(const CressetActivation& activation, const CressetCall& call
   if (PyFunction_Check(callable)) meet_function(callable);
   if (PyObject* const found = found_for(activation, callable)) return PyRef::borrow(found);
   if (PyMethod_Check(callable)) return for_method(activation, callable);
-  if (is_c_function(callable)) return for_method_of_tensor(activation, callable);
+  if (is_c_function(callable)) return for_c_method(activation, callable);
   if (call.evaluated && PyType_Check(callable)) return for_class((PyTypeObject*)callable);
   return {};
 }
@@ -174,7 +184,11 @@ PyObject* substitute(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO|O", &original, &function, &self)) return nullptr;
   if (!PyCallable_Check(function)) return PyErr_SetString(PyExc_TypeError, "a callable is wanted"), nullptr;
   Py_INCREF(original), Py_INCREF(function), Py_XINCREF(self);  // kept for the whole process
-  if (self != nullptr) return bound_substitutes()[{original, self}] = function, Py_NewRef(Py_None);
+  if (self != nullptr) {
+    const void* const key = is_c_function(original) ? (const void*)((PyCFunctionObject*)original)->m_ml : original;
+    if (key != original) note_special_call(key);
+    return bound_substitutes()[{key, self}] = function, Py_NewRef(Py_None);
+  }
   substitutes()[original] = function;
   note_special_call(original);
   if (Py_IS_TYPE(original, &PyMethodDescr_Type)) {
