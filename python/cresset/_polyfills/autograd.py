@@ -220,22 +220,47 @@ def _choose_what_is_kept(contexts):
     return [type(c) for c in contexts] == [getattr(checkpoints, name, None) for name in names]
 
 
-def without_reentrant(fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
+def _compiled_region(fn, args, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop):
+    """(context_fn, context manager of the forward pass), the latter None where the region is left to torch."""
     plain = determinism_check in ("default", "none") and not debug and _C.is_compiling()
     if plain and context_fn is not checkpoints.noop_context_fn:
         contexts = context_fn()
         plain = _choose_what_is_kept(contexts)
         context_fn = lambda: contexts  # noqa: E731
     if not plain:
+        return context_fn, None
+    if not torch.is_grad_enabled():
+        return context_fn, contextlib.nullcontext()
+    stops = checkpoints._enable_checkpoint_early_stop
+    region = _Region(fn, preserve_rng_state, args, kwargs, early_stop if stops is None else stops)
+    return context_fn, torch.autograd.graph.saved_tensors_hooks(region.pack, region.unpack)
+
+
+def without_reentrant(fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
+    """_checkpoint_without_reentrant_generator of torch before 2.14."""
+    context_fn, region = _compiled_region(
+        fn, args, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop
+    )
+    if region is None:
         yield from _without_reentrant(
             fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs
         )
-    elif not torch.is_grad_enabled():
-        yield
     else:
-        stops = checkpoints._enable_checkpoint_early_stop
-        region = _Region(fn, preserve_rng_state, args, kwargs, early_stop if stops is None else stops)
-        with torch.autograd.graph.saved_tensors_hooks(region.pack, region.unpack):
+        with region:
+            yield
+
+
+def without_reentrant_of_packed(fn, args, kwargs, *, context_fn, **options):
+    """_checkpoint_without_reentrant_generator_impl of torch 2.14 and later."""
+    own_hooks = options.get("respect_saved_tensors_hooks") and context_fn is not checkpoints.noop_context_fn
+    known = {name: options[name] for name in ("preserve_rng_state", "determinism_check", "debug", "early_stop")}
+    region = None
+    if not own_hooks:
+        context_fn, region = _compiled_region(fn, args, kwargs, context_fn=context_fn, **known)
+    if region is None:
+        yield from _without_reentrant(fn, args, kwargs, context_fn=context_fn, **options)
+    else:
+        with region:
             yield
 
 
@@ -342,8 +367,9 @@ def _begin_checkpoints():
     for name in ("noop_context_fn", "CheckpointError", "_enable_checkpoint_early_stop"):
         if not hasattr(checkpoints, name):
             raise Missing(f"torch.utils.checkpoint has no {name}")
-    _without_reentrant = own(checkpoints, "_checkpoint_without_reentrant_generator")
-    _C._substitute(_without_reentrant, without_reentrant)
+    packed = hasattr(checkpoints, "_checkpoint_without_reentrant_generator_impl")
+    _without_reentrant = own(checkpoints, "_checkpoint_without_reentrant_generator" + ("_impl" if packed else ""))
+    _C._substitute(_without_reentrant, without_reentrant_of_packed if packed else without_reentrant)
 
 
 @capability("reentrant activation checkpoints")

@@ -107,12 +107,23 @@ bool wants_gradients(PyObject* object) {
 
 // The functions that add Python functions to the autograd graph.
 enum class Way : uint8_t { None, HookOfTensor, CustomFunction, HooksOfModule, Checkpoint };
-Way way_of(PyObject* function) {
-  static const std::unordered_map<PyObject*, Way> ways = [] {
-    std::unordered_map<PyObject*, Way> out;
+// A callable as its function, or the definition of a C method, and its self or nullptr.
+struct Parts {
+  const void* function;
+  PyObject* self;
+};
+Parts parts_of(PyObject* callee) {
+  if (PyMethod_Check(callee)) return {PyMethod_GET_FUNCTION(callee), PyMethod_GET_SELF(callee)};
+  if (is_c_function(callee)) return {((PyCFunctionObject*)callee)->m_ml, PyCFunction_GET_SELF(callee)};
+  return {callee, nullptr};
+}
+Way way_of(const void* function) {
+  static const std::unordered_map<const void*, Way> ways = [] {
+    std::unordered_map<const void*, Way> out;
     const auto add = [&](const PyRef& of, const char* name, Way way) {
       const PyRef found = PyRef::steal(PyObject_GetAttrString(of.get(), name));
       if (!found) return PyErr_Clear();  // missing in this release
+      if (is_c_function(found.get())) return (void)out.emplace(parts_of(found.get()).function, way);
       PyObject* inner = PyMethod_Check(found.get()) ? PyMethod_GET_FUNCTION(found.get()) : found.get();
       if (PyObject* wrapped = cresset_eval_wrapped(inner)) inner = wrapped;
       out.emplace(Py_NewRef(inner), way);
@@ -121,7 +132,8 @@ Way way_of(PyObject* function) {
     add(PyRef::borrow(module_attribute("torch.autograd", "Function")), "apply", Way::CustomFunction);
     add(PyRef::borrow((PyObject*)type_of_module_hooks()), "setup_input_hook", Way::HooksOfModule);
     add(PyRef::borrow((PyObject*)type_of_module_hooks()), "setup_output_hook", Way::HooksOfModule);
-    add(import_module("torch.utils.checkpoint"), "checkpoint", Way::Checkpoint);
+    for (const char* name : {"checkpoint", "_checkpoint_impl"})  // the latter behind decorators, since torch 2.14
+      add(import_module("torch.utils.checkpoint"), name, Way::Checkpoint);
     return out;
   }();
   const auto found = ways.find(function);
@@ -299,11 +311,11 @@ void defer_to_autograd(UseOfAutograd use) {
 
 bool calls_eager_autograd_function(PyObject* callee, const CressetCall& call) {
   if (!at::GradMode::is_enabled()) return false;
-  const bool bound = PyMethod_Check(callee);
-  const Way way = way_of(bound ? PyMethod_GET_FUNCTION(callee) : callee);
+  const auto [function, self] = parts_of(callee);
+  const Way way = way_of(function);
   if (way == Way::None || (!any_is_left() && way != Way::HookOfTensor)) return false;
   std::vector<PyObject*> args(call.args, call.args + call.nargs);
-  if (bound) args.insert(args.begin(), PyMethod_GET_SELF(callee));
+  if (self != nullptr) args.insert(args.begin(), self);
   if (args.size() < 2 || !brings_by(way, args)) return false;
   if (way == Way::Checkpoint) warn_of_checkpoint(args[0]);
   if (way == Way::Checkpoint || checkpoint_around(cresset_eval_current()) == nullptr) return true;

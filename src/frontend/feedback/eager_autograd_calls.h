@@ -30,7 +30,8 @@ void leave_nodes_to_autograd(PyObject* nodes);
 bool leave_checkpoint_around(const CressetActivation* innermost);
 // The number of records. A higher number than before means a different next capture.
 size_t count_eager_autograd_calls();
-// callee: the called Python function or method, as the evaluator sees it.
+// callee: the called function or method, as the evaluator sees it; a C method since torch 2.14 (a custom function's
+// apply).
 bool calls_eager_autograd_function(PyObject* callee, const CressetCall& call);
 // t.retain_grad() on a tensor of the call; torch.autograd.grad() of a result of the call, which frees its autograd
 // graph.

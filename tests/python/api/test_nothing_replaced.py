@@ -42,7 +42,7 @@ def snapshot(only=None):
             if is_counted(key, value) and not isinstance(value, types.ModuleType):
                 out[name, key] = value
     for cls in classes_of(modules):
-        if cls.__module__.startswith(("cresset", "__main__")):
+        if str(cls.__module__).startswith(("cresset", "__main__")):
             continue
         for key, value in list(vars(cls).items()):
             if is_counted(key, value):
