@@ -7,7 +7,16 @@ recognized by identity (src/frontend/trace_rules/substitutes.h).
 
 from .. import _C, _decompositions  # noqa: F401  (registers itself)
 from .._polyfills import autograd, builtins, control_flow, itertools, wrapper_subclass  # noqa: F401  (registers itself)
-from . import graph_breaks, other_compilers, ranges, sym_float, sym_int, torch_functions, torch_marks  # noqa: F401
+from . import (  # noqa: F401
+    graph_breaks,
+    other_compilers,
+    ranges,
+    shape_questions,
+    sym_float,
+    sym_int,
+    torch_functions,
+    torch_marks,
+)
 from .graph_breaks import place_of_warning, warn_again, warn_caller  # noqa: F401
 from .numpy_arrays import copy_of_array, place_of_view, view_of_array  # noqa: F401  (the front end looks them up here)
 from .ranges import (  # noqa: F401

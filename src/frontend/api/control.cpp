@@ -179,6 +179,10 @@ PyObject* size_text(PyObject*, PyObject* object) {
   });
 }
 
+PyObject* known_true(PyObject*, PyObject* number) {
+  return guarded([&] { return PyBool_FromLong(node_of(number)->statically_known_true(__FILE__, __LINE__)); });
+}
+
 PyObject* see_through_wrappers(PyObject*, PyObject* args) {
   PyObject* code;
   Py_ssize_t cell;
@@ -305,6 +309,7 @@ PyMethodDef functions[] = {
      "A method of symbolic ints for this class, with the function that does what it does not."},
     {"_computed", computed, METH_VARARGS,
      "The symbol of what an operation on bits, a shift, a remainder gives of symbols; None where there is none."},
+    {"_known_true", known_true, METH_O, "Whether a symbolic bool is proved to be true. Adds no guard."},
     {"_assign", assign, METH_VARARGS, "owner.name = value"},
     {"_exchange_fallback", exchange_fallback, METH_O,
      "Whose native run this thread is in the middle of, as a number; 0: nobody's. The given one takes its place."},
