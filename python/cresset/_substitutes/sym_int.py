@@ -157,9 +157,11 @@ if hasattr(int, "is_integer"):  # from CPython 3.12 on
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod", "lshift", "rshift", "and", "or", "xor")
 _UNARY = ("neg", "pos", "abs", "invert", "int", "float", "round", "trunc", "floor", "ceil")
+# Since torch 2.14 symbolic bools have these operators, which ask the node for methods that nodes of C++ lack.
+_NOT_IN_NODES = ("__xor__", "__rxor__", "__lshift__", "__rlshift__", "__rshift__", "__rrshift__")
 for _name in (*_BINARY, *[f"r{name}" for name in _BINARY], *_UNARY, *RELATIONS):  # the numeric operators of a bool
     _name = f"__{_name}__"
-    if getattr(SymBool, _name, None) is getattr(object, _name, None):
+    if _name in _NOT_IN_NODES or getattr(SymBool, _name, None) is getattr(object, _name, None):
         setattr(SymBool, _name, of_value(_name, bool))
 _power = SymInt.__pow__
 

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+TORCH = tuple(int(n) for n in torch.__version__.split(".")[:2])  # of tests that know what a release changed
+
 
 def leaves(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
     """(path, leaf) for tensors and plain values inside containers, dataclasses and objects (such as a KV cache)."""

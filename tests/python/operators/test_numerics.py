@@ -7,7 +7,7 @@ import contextlib
 import pytest
 import torch
 import torch.nn.functional as F
-from compare import assert_same, assert_same_call, error, tensors
+from compare import TORCH, assert_same, assert_same_call, error, tensors
 
 import cresset
 
@@ -579,8 +579,9 @@ def test_what_eager_refuses(name):
     function, arguments = RAISED[name]
     compiled = cresset.compile(function)
     for _ in range(2):
-        with pytest.raises(Exception):
-            function(*arguments())
+        if not (name == "native_group_norm with gaps" and TORCH >= (2, 14)):  # copies the image since then
+            with pytest.raises(Exception):
+                function(*arguments())
         assert_same_call(function, compiled, *arguments())
 
 
