@@ -23,7 +23,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   TraceTensor& trace = *TraceTensor::from(tensor);
   memory_of(trace);
   const std::optional<AsView> view = storages_.as_view(trace, results.escaping);
-  results.given_as_view.push_back(view.has_value());
+  results.given_as_view.push_back(view && view->of_copy);
   const uint32_t index = view ? view->source : trace.storage_id().index;
   Storage& storage = storages_[index];
   OutputSpec spec;

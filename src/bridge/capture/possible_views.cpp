@@ -184,6 +184,7 @@ static std::optional<AsView> empty_view(const TraceTensor& trace, const at::Tens
   if (!seen.defined() || seen.sizes() != c10::IntArrayRef(sizes)) return std::nullopt;
   AsView out{
       trace.storage_id().index, {}, pool.constant(seen.storage_offset()), false, trace.is_conj(), trace.is_neg()};
+  out.of_copy = false;
   for (const int64_t s : seen.strides()) out.strides.push_back(pool.constant(s));
   return out;
 }

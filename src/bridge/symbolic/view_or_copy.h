@@ -75,6 +75,7 @@ struct AsView {
   sym::ExprId offset;
   bool is_source;  // the result is the source tensor itself
   bool conjugated, negated;
+  bool of_copy = true;  // false: the tensor is a view in the capture, too
 };
 
 }  // namespace cresset::bridge

@@ -250,6 +250,16 @@ ROWS = {
         "v = a.mT.diagonal()\nw = torch.nn.functional.linear(v, v)\nfloat(w)\na.fill_(3)\nreturn (w,)",
     ),
     # contiguous() gives a tensor back where its sizes of 0 and 1 make it contiguous.
+    # Parts without elements that have version counters of their own.
+    "written part without elements": ("plain((4, 0))", NO_MODE, 0, "a.unsafe_split(1, 0)[-1].sub_(0.5)"),
+    "columns of a part": ("plain((4, 4)).mT", NO_MODE, 0, "v = a.unsafe_split(1, 1)[-1][..., 1:]\nv.mul_(2)"),
+    "part of windows": ("plain((8,))", NO_MODE, 0, "v = a.unfold(0, 2, 1).unsafe_split(1, 1)[-1]\nv[1:, 1:].sub_(1)"),
+    "part over a graph break": (
+        "plain((4, 0))",
+        NO_MODE,
+        0,
+        "v = a.unsafe_split(2, 0)[-1]\nprint(end='')\nv.mul_(2)\nreturn v",
+    ),
     "contiguous row": ("plain((4, 2))", NO_MODE, 0, "v = a[:, :1][:1]\nreturn v, v.contiguous()"),
     "contiguous without elements": ("plain((4, 2))", NO_MODE, 0, "v = a.t()[:, :0]\nreturn v, v.contiguous()"),
     # A change of geometry counts as a write of the argument that a size of 1 makes the memory's owner.
