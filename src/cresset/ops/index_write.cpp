@@ -127,7 +127,7 @@ constexpr OpDef kIndexWriteOps[] = {
     {.schema = "aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
      .op_class = kExtern,
      .shape = masked_scatter_shape,
-     .traits = {.raises = Raises::Anything}},
+     .traits = {.raises = Raises::Anything, .special_dtypes = true}},
     {.schema = "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
      .op_class = kExtern,
      .shape = copied_shape},
