@@ -67,7 +67,7 @@ constexpr OpDef kIndexWriteOps[] = {
                "-> Tensor",
      .op_class = kExtern,
      .shape = cloned_shape,
-     .traits = {.checks = Checks::Nothing}},
+     .traits = {.checks = Checks::Nothing, .special_dtypes = true}},
     {.schema = "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool "
                "unsafe=False) -> Tensor",
      .op_class = kExtern,
