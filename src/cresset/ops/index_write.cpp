@@ -67,7 +67,7 @@ constexpr OpDef kIndexWriteOps[] = {
                "-> Tensor",
      .op_class = kExtern,
      .shape = cloned_shape,
-     .traits = {.checks = Checks::Nothing}},
+     .traits = {.checks = Checks::Nothing, .special_dtypes = true}},
     {.schema = "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool "
                "unsafe=False) -> Tensor",
      .op_class = kExtern,
@@ -127,7 +127,7 @@ constexpr OpDef kIndexWriteOps[] = {
     {.schema = "aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
      .op_class = kExtern,
      .shape = masked_scatter_shape,
-     .traits = {.raises = Raises::Anything}},
+     .traits = {.raises = Raises::Anything, .special_dtypes = true}},
     {.schema = "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
      .op_class = kExtern,
      .shape = copied_shape},

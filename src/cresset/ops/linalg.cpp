@@ -64,16 +64,20 @@ constexpr OpDef kLinalgOps[] = {
                "Tensor",
      .op_class = OpClass::Extern,
      .shape = linalg_lu_solve_shape,
-     .traits = {.raises = Raises::Unknown, .checks = Checks::NoSizes, .pivots = 1, .of_matrices = true}},
+     .traits = {.raises = Raises::Unknown,
+                .checks = Checks::NoSizes,
+                .pivots = 1,
+                .special_dtypes = true,
+                .of_matrices = true}},
     {.schema = "aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = lu_solve_shape,
-     .traits = {.raises = Raises::Unknown, .checks = Checks::NoSizes, .pivots = 2}},
+     .traits = {.raises = Raises::Unknown, .checks = Checks::NoSizes, .pivots = 2, .special_dtypes = true}},
     {.schema = "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> "
                "(Tensor P, Tensor L, Tensor U)",
      .op_class = OpClass::Extern,
      .shape = lu_unpack_shape,
-     .traits = {.raises = Raises::Anything, .checks = Checks::NoSizes, .pivots = 1}},
+     .traits = {.raises = Raises::Anything, .checks = Checks::NoSizes, .pivots = 1, .special_dtypes = true}},
 };
 
 }  // namespace

@@ -134,6 +134,50 @@ def test_complex_operators_of_all_layouts(dtype):
                 torch.testing.assert_close(g, e)
 
 
+def factors_of(*sizes, dtype):
+    return torch.linalg.lu_factor(torch.randn(*sizes, dtype=dtype) + 3 * torch.eye(*sizes[-2:], dtype=dtype))
+
+
+# Of factors and pivots (lu), square ones (square) and right-hand sides b: operators whose rules serve complex numbers.
+COMPLEX_RULES = {
+    "lu_unpack": lambda lu, square, b: torch.lu_unpack(*lu),
+    "lu_unpack without pivots": lambda lu, square, b: torch.lu_unpack(*lu, unpack_pivots=False)[1:],
+    "lu_unpack without data": lambda lu, square, b: torch.lu_unpack(*lu, unpack_data=False)[:1],
+    "lu_solve": lambda lu, square, b: torch.lu_solve(b, *square),
+    "linalg.lu_solve": lambda lu, square, b: torch.linalg.lu_solve(*square, b),
+    "of the adjoint": lambda lu, square, b: torch.linalg.lu_solve(*square, b, adjoint=True),
+    "from the right": lambda lu, square, b: torch.linalg.lu_solve(*square, b.mT, left=False),
+    "of conjugated sides": lambda lu, square, b: torch.linalg.lu_solve(*square, b.conj()),
+    "masked_scatter": lambda lu, square, b: b.masked_scatter(b.real > 0, b * 2),
+    "masked_scatter of a row": lambda lu, square, b: b[..., :1, :].masked_scatter(b.real > 0, b * 2),
+    "masked_scatter of conjugated numbers": lambda lu, square, b: b.conj().masked_scatter(b.real > 0, b.conj()),
+    "masked_scatter in place": lambda lu, square, b: b.clone().masked_scatter_(b.real > 0, b * 2),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=["c64", "c128"])
+@pytest.mark.parametrize("name", COMPLEX_RULES)
+def test_rules_of_complex_operators(name, dtype):
+    """No import, one graph, and the layouts of eager mode, for batches and for tall and wide matrices."""
+    f = COMPLEX_RULES[name]
+    for batch, rows, columns in [((), 4, 3), ((), 5, 6), ((2,), 3, 5), ((3, 2), 6, 4)]:
+        inputs = (
+            factors_of(*batch, rows, columns, dtype=dtype),
+            factors_of(*batch, rows, rows, dtype=dtype),
+            torch.randn(*batch, rows, columns, dtype=dtype),
+        )
+        expected = f(*inputs)
+        cresset.reset()
+        with hidden() as names:
+            got = cresset.compile(f)(*inputs)
+        assert not names
+        assert cresset.stats()["graph_breaks"] == 0
+        pairs = zip(expected, got) if isinstance(expected, tuple) else [(expected, got)]
+        for e, g in pairs:
+            assert (g.dtype, g.shape, g.stride(), g.is_conj()) == (e.dtype, e.shape, e.stride(), e.is_conj())
+            torch.testing.assert_close(g, e)
+
+
 def test_draws_are_the_same_after_a_capture():
     """The runs for finding sizes draw no random numbers of the program."""
 

@@ -10,8 +10,7 @@ namespace cresset::codegen::nvptx {
 
 using sym::Kind;
 
-IndexBounds::IndexBounds(const loop::Kernel& kernel, const KernelPlan& plan)
-    : kernel_(kernel), env_(kernel.env()), pool_(env_.pool()) {
+IndexBounds::IndexBounds(const loop::Kernel& kernel, const KernelPlan& plan) : env_(kernel.env()), pool_(env_.pool()) {
   for (const Loop& loop : plan.loops) extent_[loop.var] = loop.extent;
   for (const loop::Binding& b : kernel.bindings) bound_.push_back(b.var);
 }

@@ -33,7 +33,6 @@ class IndexBounds {
   Bound of_parts(ExprId e);
   ExprId compute(ExprId e, const std::vector<ExprId>& parts);
 
-  const loop::Kernel& kernel_;
   sym::ShapeEnv& env_;
   sym::ExprPool& pool_;
   std::unordered_map<VarId, ExprId> extent_;
