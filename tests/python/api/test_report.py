@@ -181,3 +181,17 @@ def test_kernels_are_seen_where_asked_for(tmp_path):
     names = {row[2] for row in rows}
     assert {"cresset: relu at program.py:4 in f", softmax} <= names
     assert all(int(address, 16) > 0 and int(size, 16) > 0 for address, size, _ in rows)
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb")
+def test_gdb_names_kernels(tmp_path):
+    file = tmp_path / "program.py"
+    stops = "import signal\nos.kill(os.getpid(), signal.SIGTRAP)\n"
+    file.write_text(KERNELS.partition("with torch.profiler")[0] + stops)
+    asked = [a for c in ("set debuginfod enabled off", "run", "info functions at program.py") for a in ("-ex", c)]
+    environment = {**os.environ, "CRESSET_PROFILE_KERNELS": "1"}
+    command = ["gdb", "-nx", "-batch", *asked, "--args", sys.executable, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    names = {line.split(maxsplit=1)[1] for line in done.stdout.splitlines() if line.startswith("0x") and " at " in line}
+    wanted = {"relu at program.py:4 in f", "greatest, sub, exp, sum, div, mul at program.py:4 in f"}
+    assert {f"cresset: {name}" for name in wanted} <= names, done.stdout[-2000:] + done.stderr[-2000:]

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/options.h"
+#include "codegen/cpu/debugger.h"
 
 namespace cresset::codegen::cpu {
 namespace {
@@ -56,7 +57,7 @@ void* find_libm(llvm::StringRef name) {
   return nullptr;
 }
 
-// Sizes of loaded functions, until they are written to perf's file.
+// Sizes of loaded functions, until they are named for perf and debuggers.
 class LoadedCode {
  public:
   void add(const void* entry, uint64_t bytes) {
@@ -71,6 +72,7 @@ class LoadedCode {
       fmt::print(map, "{:x} {:x} {}\n", reinterpret_cast<uintptr_t>(entry), found->second, name);
       std::fclose(map);
     }
+    show_to_debugger(entry, found->second, name);
     bytes_.erase(found);
   }
 

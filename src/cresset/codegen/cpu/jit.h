@@ -31,7 +31,7 @@ class Jit {
 };
 
 // Under CRESSET_PROFILE_KERNELS=1: names loaded code in the file which perf reads for generated code
-// (/tmp/perf-<process>.map). The first name of an address counts.
+// (/tmp/perf-<process>.map), and to debuggers (debugger.h). The first name of an address counts.
 void name_code(const void* entry, const std::string& name);
 
 }  // namespace cresset::codegen::cpu
