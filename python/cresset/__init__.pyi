@@ -25,6 +25,7 @@ class _Settings(TypedDict, total=False):
     disable: bool
     recompile_limit: int | None
     isolate_recompiles: bool
+    dynamic_shapes: Any
     shapes_spec: Any
     guard_filter_fn: Callable[[Sequence[GuardEntry]], Sequence[bool]] | None
 

@@ -40,6 +40,7 @@ def compile(
     disable=False,
     recompile_limit=None,
     isolate_recompiles=False,
+    dynamic_shapes=None,
     shapes_spec=None,
     guard_filter_fn=None,
 ):
@@ -47,7 +48,7 @@ def compile(
 
     The arguments have their meaning from torch.compile. Input sizes are symbolic from the first call on. With
     ``dynamic=False`` sizes are specialized. With ``"auto"`` sizes are specialized until they vary, and this is
-    remembered on disk.
+    remembered on disk. ``dynamic_shapes``, which torch 2.13 calls ``shapes_spec``, must be None.
 
     The first call captures the function. A later call runs compiled code if the guards of a cache entry accept it, else
     the function is compiled again. Code that cannot be captured runs eagerly, unless ``fullgraph=True``.
@@ -58,7 +59,9 @@ def compile(
         ConstraintError: at a call, when a dimension marked dynamic would have to be static.
     """
     chosen = check_options(mode, options, dynamic, backend)
-    chosen |= check_call_settings(name, recompile_limit, isolate_recompiles, shapes_spec, guard_filter_fn)
+    chosen |= check_call_settings(
+        name, recompile_limit, isolate_recompiles, dynamic_shapes, shapes_spec, guard_filter_fn
+    )
     settings = {
         "dynamic": dynamic is not False,
         "auto_dynamic": dynamic == "auto",

@@ -50,6 +50,7 @@ def torch_compile(
     by torch's own torch.compile, as are arguments of a later release of torch.
     """
     backend = _chosen_backend(backend)
+    more = {argument: value for argument, value in more.items() if value is not None}
     settings = {
         "fullgraph": fullgraph,
         "dynamic": dynamic,

@@ -167,7 +167,7 @@ def check_options(mode, options, dynamic=None, backend=None):
     return chosen
 
 
-def check_call_settings(name, recompile_limit, isolate_recompiles, shapes_spec, guard_filter_fn):
+def check_call_settings(name, recompile_limit, isolate_recompiles, dynamic_shapes, shapes_spec, guard_filter_fn):
     """The settings for the arguments of torch.compile that do not concern the generated code."""
     chosen = {}
     if name is not None:
@@ -178,9 +178,11 @@ def check_call_settings(name, recompile_limit, isolate_recompiles, shapes_spec, 
         chosen["recompile_limit"] = recompile_limit
     if not isinstance(isolate_recompiles, bool):
         raise WrongType(f"cresset.compile: isolate_recompiles must be True or False, got {isolate_recompiles!r}")
-    if shapes_spec is not None:
+    for given, value in (("dynamic_shapes", dynamic_shapes), ("shapes_spec", shapes_spec)):
+        if value is None:
+            continue
         raise SettingError(
-            "cresset.compile: shapes_spec is not supported; all sizes are symbolic from the first call, and "
+            f"cresset.compile: {given} is not supported; all sizes are symbolic from the first call, and "
             "cresset.mark_static, mark_dynamic and mark_unbacked say otherwise for single dimensions"
         )
     if guard_filter_fn is not None:

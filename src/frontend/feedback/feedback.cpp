@@ -18,7 +18,8 @@ std::string name_of(PyObject* code) {
 
 std::string line_of(PyObject* code, int instruction) {
   const auto* const c = (PyCodeObject*)code;
-  const int line = PyCode_Addr2Line((PyCodeObject*)code, instruction * static_cast<int>(sizeof(_Py_CODEUNIT)));
+  constexpr int kUnitBytes = 2;  // an opcode and its argument
+  const int line = PyCode_Addr2Line((PyCodeObject*)code, instruction * kUnitBytes);
   return std::string(utf8(c->co_qualname)) + " (" + utf8(c->co_filename) + ":" + std::to_string(line) + ")";
 }
 

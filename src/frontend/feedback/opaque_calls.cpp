@@ -21,7 +21,10 @@ Key key_of(PyCodeObject* code, int instruction, PyObject* callable) {
 }
 
 bool is_operator(int opcode) {
-  return opcode == BINARY_OP || opcode == COMPARE_OP || opcode == CONTAINS_OP || opcode == BINARY_SUBSCR;
+#ifdef BINARY_SUBSCR  // until CPython 3.13
+  if (opcode == BINARY_SUBSCR) return true;
+#endif
+  return opcode == BINARY_OP || opcode == COMPARE_OP || opcode == CONTAINS_OP;
 }
 
 // The call or the operator in progress, or nullopt for another instruction. While a frame runs for the instruction, the

@@ -267,3 +267,13 @@ def test_repeated_blocks():
                 module.compile(fullgraph=True)
         assert torch.allclose(model(X), expected)
         assert cresset.stats()["calls"] == 3 and cresset.stats()["eager_calls"] == 0
+
+
+@pytest.mark.parametrize("argument", ["dynamic_shapes", "shapes_spec"])
+def test_shapes_given_by_argument(argument):
+    """The argument of torch 2.14, and its name in 2.13: None is the default."""
+    with cresset.install():
+        assert torch.equal(torch.compile(lambda x: x + 1, **{argument: None})(X), X + 1)
+    assert torch.equal(cresset.compile(lambda x: x + 1, **{argument: None})(X), X + 1)
+    with pytest.raises(ValueError, match=f"{argument} is not supported; all sizes are symbolic from the first call"):
+        cresset.compile(lambda x: x + 1, **{argument: {"x": None}})
