@@ -335,6 +335,23 @@ static std::optional<ValueId> strided_view(const graph::Graph& graph, const Reco
   return graph.type(view).dtype == graph.type(base).dtype ? std::optional(view) : std::nullopt;
 }
 
+// The as_strided of a view whose result the call writes in place. Autograd writes through the base: the gradient of the
+// written elements reaches the base directly, also where the view does not show them.
+static const graph::Node* written_part(const graph::Graph& graph, const AutogradRecord& record,
+                                       const RecordedCall& call, ValueId part) {
+  const graph::Value& value = graph.value(part);
+  if (value.kind != graph::Value::Kind::Result || !strided_view(graph, record.call_of(value.node), value.node))
+    return nullptr;
+  const graph::Node& read = graph.node(value.node);
+  for (uint32_t i = call.begin; i < call.end; ++i) {
+    const graph::Node& write = graph.node(graph::NodeId{i});
+    if (is_strided_write(write.op) && !is_of_program(write, &call) && write.args.at(0) == read.args.at(0) &&
+        std::equal(read.args.begin() + 1, read.args.begin() + 4, write.args.begin() + 2))
+      return &read;
+  }
+  return nullptr;
+}
+
 static void read_arguments(const graph::Graph& graph, const Backward& backward, graph::NodeId id,
                            std::vector<bool>& read) {
   const graph::Node node = without_statistics(graph.node(id));
@@ -378,6 +395,10 @@ at::Tensor RecordedForward::argument(const RecordedCall* call, ValueId id) const
   const at::Tensor& value = values_[id.index];
   if (!value.defined()) cannot("a value that was not kept");
   if (call == nullptr) return value;
+  if (const graph::Node* const read = written_part(*graph_, *backward_.record, *call, id)) {
+    const at::Tensor& base = values_[std::get<ValueId>(read->args[0]).index];
+    if (base.defined() && base.requires_grad()) return run_strided(*read, base).at(0);
+  }
   const RecordedCall::Given* const given = given_of(call, id);
   const bool is_recorded = recorded_.contains(call);
   if (given == nullptr || (!call->recorded && !is_recorded)) return value;

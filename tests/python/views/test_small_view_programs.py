@@ -250,6 +250,25 @@ ROWS = {
         "v = a.mT.diagonal()\nw = torch.nn.functional.linear(v, v)\nfloat(w)\na.fill_(3)\nreturn (w,)",
     ),
     # contiguous() gives a tensor back where its sizes of 0 and 1 make it contiguous.
+    # Parts that reach outside of the view from which they come.
+    "written part outside of its view": (
+        "values((2, 2, 2), torch.float64).requires_grad_() * 1",
+        NO_MODE,
+        2,
+        "a[1:].as_strided((2,), (2,), 1).sub_(0.5)",
+    ),
+    "multiplied part outside of its view": (
+        "values((3, 4), torch.float64).requires_grad_() * 1",
+        NO_MODE,
+        2,
+        "v = a[:, 2:].as_strided((3, 2), (4, 1), 0)\nv.mul_(3)\nreturn (v.sin(),)",
+    ),
+    "read part outside of its view": (
+        "values((3, 4), torch.float64).requires_grad_() * 1",
+        NO_MODE,
+        2,
+        "v = a[1:].as_strided((2, 2), (4, 1), 1)\nw = v * v\nv.add_(w)\nreturn (w,)",
+    ),
     # Parts without elements that have version counters of their own.
     "written part without elements": ("plain((4, 0))", NO_MODE, 0, "a.unsafe_split(1, 0)[-1].sub_(0.5)"),
     "columns of a part": ("plain((4, 4)).mT", NO_MODE, 0, "v = a.unsafe_split(1, 1)[-1][..., 1:]\nv.mul_(2)"),
