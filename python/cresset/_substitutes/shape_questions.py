@@ -32,8 +32,8 @@ _ON_ANY_NUMBER = (
 _ON_THE_NUMBER = ("guarding_hint_or_throw", "hint_int", "optimization_hint", "size_hint")
 
 
-def _is_own(number):
-    return type(number) in (*SYMINTS, *SYMFLOATS, *SYMBOOLS) and not is_foreign(number)
+def _is_own(number, kinds=(*SYMINTS, *SYMFLOATS, *SYMBOOLS)):
+    return type(number) in kinds and not is_foreign(number)
 
 
 def _without_symbols(value):
@@ -66,23 +66,15 @@ def _on_any_number(name):
 
 def _on_the_number(name):
     """A hint would become part of the program: the number is specialized."""
-
-    def question(value, *args, **kwargs):
-        if _is_own(value):
-            return int(value) if type(value) in SYMINTS else bool(value)
-        return _originals[name](value, *args, **kwargs)
-
-    return question
+    return lambda value, *args, **kwargs: _ask(name, _C.plain(value), *args, **kwargs)
 
 
 def statically_known_true(x):
-    own_number = type(x) in SYMBOOLS and not is_foreign(x)
-    return _C._known_true(x) if own_number else _originals["statically_known_true"](x)
+    return _C._known_true(x) if _is_own(x, SYMBOOLS) else _originals["statically_known_true"](x)
 
 
 def statically_known_false(x):
-    own_number = type(x) in SYMBOOLS and not is_foreign(x)
-    return _C._known_true(torch.sym_not(x)) if own_number else _originals["statically_known_false"](x)
+    return _C._known_true(torch.sym_not(x)) if _is_own(x, SYMBOOLS) else _originals["statically_known_false"](x)
 
 
 def sym_eq(x, y):

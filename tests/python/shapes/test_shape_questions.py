@@ -49,6 +49,23 @@ def test_a_hint_is_the_number(number):
         assert compiled(x)[1] == function(x)[1]
 
 
+@pytest.mark.parametrize("number", [lambda x: x.shape[0] == 4, lambda x: x.shape[0] / 2], ids=["relation", "float"])
+def test_a_hint_of_another_kind_is_refused(number):
+    """The messages name the class, as in eager mode."""
+    if not hasattr(shapes, "optimization_hint"):
+        pytest.skip("this release of torch has another name")
+    x = torch.randn(5, 3)
+
+    def function(x):
+        return x * 2, shapes.optimization_hint(number(x))
+
+    with pytest.raises(AssertionError) as expected:
+        function(x)
+    with pytest.raises(AssertionError) as got:
+        cresset.compile(function)(x)
+    assert str(got.value) == str(expected.value)
+
+
 def test_known_is_what_is_proved():
     def function(x):
         assert shapes.statically_known_true(x.shape[0] >= 0) and shapes.statically_known_true(True)
