@@ -67,14 +67,13 @@ if ! command -v dpkg-query >/dev/null; then
 else
   mapfile -t missing < <(missing_packages)
   if [ "${#missing[@]}" -gt 0 ] || ! llvm_present; then install_packages "${missing[@]}"; fi
-  # clang-format decides the style; only `make fmt` and `make lint` use it, so its absence is no error.
-  if [ "$what" = test ] && [ ! -x /usr/bin/clang-format-19 ] && [ "$(id -u)" = 0 ]; then
-    apt-get -q install -y --no-install-recommends clang-format-19 >/dev/null 2>&1 || true
-  fi
-  # The page of cresset.report is opened in a browser by one test, which is skipped without a browser.
-  if [ "$what" = test ] && [ "$(id -u)" = 0 ] && ! command -v chromium >/dev/null; then
-    apt-get -q install -y --no-install-recommends chromium >/dev/null 2>&1 || true
-  fi
+  # Absence is no error: only `make fmt` and `make lint` use clang-format, which decides the style, and one test opens
+  # the page of cresset.report in a browser.
+  for program in clang-format-19 chromium; do
+    if [ "$what" = test ] && [ "$(id -u)" = 0 ] && ! command -v "$program" >/dev/null; then
+      apt-get -q install -y --no-install-recommends "$program" >/dev/null 2>&1 || true
+    fi
+  done
 fi
 
 # ---- the virtual environment

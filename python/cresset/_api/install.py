@@ -41,7 +41,6 @@ def torch_compile(
     disable=False,
     recompile_limit=None,
     isolate_recompiles=False,
-    shapes_spec=None,
     **more,
 ):
     """torch.compile after ``cresset.install()``: :func:`cresset.compile`, without torch's own front end.
@@ -61,15 +60,8 @@ def torch_compile(
         "recompile_limit": recompile_limit,
         "isolate_recompiles": isolate_recompiles,
     }
-    own = (
-        isinstance(backend, str)
-        and backend in OWN_BACKENDS
-        and shapes_spec is None
-        and set(more) <= {"guard_filter_fn"}
-    )
+    own = isinstance(backend, str) and backend in OWN_BACKENDS and set(more) <= {"guard_filter_fn"}
     if not own or not _installed:
-        if shapes_spec is not None:
-            more["shapes_spec"] = shapes_spec
         return _own_of_torch(torch, "compile")(model, backend=backend, **_given(settings), **more)
     if torch.compiler.is_exporting():
         warnings.warn("torch.compile is ignored when called inside torch.export region", stacklevel=2)

@@ -74,6 +74,11 @@ inline bool is_heap_type(const PyTypeObject* type) { return (type->tp_flags & Py
 inline bool is_c_function(PyObject* object) {
   return Py_IS_TYPE(object, &PyCFunction_Type) || Py_IS_TYPE(object, &PyCMethod_Type);
 }
+// The identity of a callable: for a C function its definition, since each read of a C method makes an object of its
+// own.
+inline const void* definition_of(PyObject* callable) {
+  return is_c_function(callable) ? (const void*)((PyCFunctionObject*)callable)->m_ml : callable;
+}
 // Tests the object's own type without calling Python code. A heap type is never a base class of a static type, and an
 // instance of a tensor subclass is no smaller than a tensor.
 inline bool is_tensor(PyObject* object) {

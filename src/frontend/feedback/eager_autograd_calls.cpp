@@ -114,8 +114,7 @@ struct Parts {
 };
 Parts parts_of(PyObject* callee) {
   if (PyMethod_Check(callee)) return {PyMethod_GET_FUNCTION(callee), PyMethod_GET_SELF(callee)};
-  if (is_c_function(callee)) return {((PyCFunctionObject*)callee)->m_ml, PyCFunction_GET_SELF(callee)};
-  return {callee, nullptr};
+  return {definition_of(callee), is_c_function(callee) ? PyCFunction_GET_SELF(callee) : nullptr};
 }
 Way way_of(const void* function) {
   static const std::unordered_map<const void*, Way> ways = [] {

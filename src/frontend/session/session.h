@@ -107,7 +107,6 @@ class Session {
   // *result: as in the evaluator's hook.
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject** result, PyObject* exception);
   CressetAction before_function(CressetActivation* activation, const CressetCall& call);
-  CressetAction leave_to_autograd();
   CressetAction call_whole(CressetActivation* activation, const CressetCall& call);
   CressetAction before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result);
   CressetAction before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,

@@ -108,24 +108,17 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
     operation_.start(activation, Operation::Kind::Call, 0);
     operation_.in_progress().call = call;
   }
-  if (by_autograd) {
-    segment_.capture().set_location();
-    PyObject* const first = call.nargs > 0 ? call.args[0] : nullptr;
-    keep_graph_before_hook(segment_, PyMethod_Check(callee) ? PyMethod_GET_SELF(callee) : first);
-  }
-  if (by_autograd && !by_tracer) return leave_to_autograd();
   if (mode == CallMode::Disabled) {
     segment_.capture().set_location();
-    end_before_native_call(segment_.capture(),
-                           by_tracer ? BreakReason(BreakKind::OtherTracer, kTraces) : why_disabled(callee));
+    if (by_autograd)
+      keep_graph_before_hook(segment_, PyMethod_Check(callee) ? PyMethod_GET_SELF(callee)
+                                       : call.nargs > 0       ? call.args[0]
+                                                              : nullptr);
+    end_before_native_call(segment_.capture(), by_tracer ? BreakReason(BreakKind::OtherTracer, kTraces)
+                                               : by_autograd
+                                                   ? BreakReason(BreakKind::AutogradFeature, kEagerAutogradCall)
+                                                   : why_disabled(callee));
   }
-  return CRESSET_NATIVE;
-}
-
-// The call brings a function into the autograd graph that does more than compute.
-CressetAction Session::leave_to_autograd() {
-  segment_.capture().set_location();
-  end_before_native_call(segment_.capture(), {BreakKind::AutogradFeature, kEagerAutogradCall});
   return CRESSET_NATIVE;
 }
 
@@ -347,7 +340,11 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
   if (!subgraphs_.is_inside() && !provenance_.any_opaque() && !any_growing() && !operation_.in_progress().in_transform)
     if (CCall what; is_plain_operator(given, &what))
       return lives_.forget_dying(), before_known_call(activation, what, given, result);
-  if (!subgraphs_.is_inside() && calls_eager_autograd_function(given.callable, given)) return leave_to_autograd();
+  if (!subgraphs_.is_inside() && calls_eager_autograd_function(given.callable, given)) {
+    segment_.capture().set_location();
+    end_before_native_call(segment_.capture(), {BreakKind::AutogradFeature, kEagerAutogradCall});
+    return CRESSET_NATIVE;
+  }
   CressetCall call = given;
   const bool names = names_attribute(call);  // an attribute name is inspected first
   CCall what = names ? CCall{} : effect_of(*activation, call);

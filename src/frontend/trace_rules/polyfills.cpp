@@ -264,8 +264,7 @@ PyObject* iterator_for(const CressetActivation& activation, const CressetCall& c
 }
 
 const Looped* looped_for(PyObject* callable) {
-  const void* const by = is_c_function(callable) ? (const void*)((PyCFunctionObject*)callable)->m_ml : callable;
-  const auto found = looped.find(by);
+  const auto found = looped.find(definition_of(callable));
   if (found == looped.end()) return nullptr;
   // A subclass inherits chain.from_iterable.
   return is_c_function(callable) && looped.find(PyCFunction_GET_SELF(callable)) == looped.end() ? nullptr
@@ -646,7 +645,7 @@ PyObject* use_loops(PyObject*, PyObject* rows) {
     if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OOnnO!", &builtin, &function, &least, &most, &PyTuple_Type,
                           &names))
       return nullptr;
-    const void* const by = is_c_function(builtin) ? (const void*)((PyCFunctionObject*)builtin)->m_ml : builtin;
+    const void* const by = definition_of(builtin);
     looped[by] = {Py_NewRef(function), least, most < 0 ? PY_SSIZE_T_MAX : most, Py_NewRef(names)};
     Py_INCREF(builtin);  // kept for the whole process
     note_special_call(by);

@@ -67,11 +67,11 @@ PyRef for_c_method(const CressetActivation& activation, PyObject* method) {
   PyObject* const self = PyCFunction_GET_SELF(method);
   if (self == nullptr) return {};
   if (PyType_Check(self)) {
-    PyObject* const* const bound = bound_to(((PyCFunctionObject*)method)->m_ml, self);
+    PyObject* const* const bound = bound_to(definition_of(method), self);
     return bound != nullptr ? unless_within(activation, *bound) : PyRef();
   }
   if (!is_tensor(self)) return {};
-  PyObject* const* const descriptor = methods_of_tensors().find(((PyCFunctionObject*)method)->m_ml);
+  PyObject* const* const descriptor = methods_of_tensors().find(definition_of(method));
   if (descriptor == nullptr) return {};
   // An override in a subclass must not be bypassed.
   if (_PyType_Lookup(Py_TYPE(self), PyDescr_NAME(*descriptor)) != *descriptor) return {};
@@ -185,7 +185,7 @@ PyObject* substitute(PyObject*, PyObject* args) {
   if (!PyCallable_Check(function)) return PyErr_SetString(PyExc_TypeError, "a callable is wanted"), nullptr;
   Py_INCREF(original), Py_INCREF(function), Py_XINCREF(self);  // kept for the whole process
   if (self != nullptr) {
-    const void* const key = is_c_function(original) ? (const void*)((PyCFunctionObject*)original)->m_ml : original;
+    const void* const key = definition_of(original);
     if (key != original) note_special_call(key);
     return bound_substitutes()[{key, self}] = function, Py_NewRef(Py_None);
   }

@@ -249,7 +249,6 @@ ROWS = {
         1,
         "v = a.mT.diagonal()\nw = torch.nn.functional.linear(v, v)\nfloat(w)\na.fill_(3)\nreturn (w,)",
     ),
-    # contiguous() gives a tensor back where its sizes of 0 and 1 make it contiguous.
     # Parts that reach outside of the view from which they come.
     "written part outside of its view": (
         "values((2, 2, 2), torch.float64).requires_grad_() * 1",
@@ -279,6 +278,7 @@ ROWS = {
         0,
         "v = a.unsafe_split(2, 0)[-1]\nprint(end='')\nv.mul_(2)\nreturn v",
     ),
+    # contiguous() gives a tensor back where its sizes of 0 and 1 make it contiguous.
     "contiguous row": ("plain((4, 2))", NO_MODE, 0, "v = a[:, :1][:1]\nreturn v, v.contiguous()"),
     "contiguous without elements": ("plain((4, 2))", NO_MODE, 0, "v = a.t()[:, :0]\nreturn v, v.contiguous()"),
     # A change of geometry counts as a write of the argument that a size of 1 makes the memory's owner.
