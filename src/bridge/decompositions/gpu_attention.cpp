@@ -97,11 +97,29 @@ at::Tensor no_number(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarTy
   return at::empty(sizes, like.options().dtype(dtype));
 }
 
+// torch's own choice for a pass with gradients. The statistics of cuDNN's kernel and of flash attention are the same
+// numbers, so a backward pass may take another of these two kernels than its forward pass did.
+bool takes_cudnn(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, bool causal, Scale scale) {
+  static auto& planned = *new PlannedSizes;
+  static const bool has = has_kernel("aten::_scaled_dot_product_cudnn_attention_backward");
+  if (!has || query.numel() == 0 || key.numel() == 0) return false;
+  const at::AutoGradMode with_gradients(true);  // cuDNN differentiates fewer sizes than it computes
+  const at::Tensor asking = query.detach().set_requires_grad(true);
+  const auto chosen = static_cast<at::SDPBackend>(
+      at::_fused_sdp_choice(asking, key, value, std::nullopt, 0.0, causal, scale, /*enable_gqa=*/false));
+  return chosen == at::SDPBackend::cudnn_attention && planned.admit(query, key, causal);
+}
+
 std::tuple<at::Tensor, at::Tensor> attention_forward(const at::Tensor& query, const at::Tensor& key,
                                                      const at::Tensor& value, const Optional& bias, bool causal,
                                                      Scale scale, int64_t kernel) {
   const at::NoGradGuard plain;
   if (static_cast<AttentionKernel>(kernel) == AttentionKernel::Flash) {
+    if (takes_cudnn(query, key, value, causal, scale)) {
+      auto made = at::_scaled_dot_product_cudnn_attention(query, key, value, {}, /*compute_log_sumexp=*/true, 0.0,
+                                                          causal, false, scale);
+      return {std::get<0>(made), std::get<1>(made).squeeze(-1)};
+    }
     auto made = at::_scaled_dot_product_flash_attention(query, key, value, 0.0, causal, false, scale);
     return {std::get<0>(made), std::get<1>(made)};
   }
@@ -124,7 +142,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tens
                                                                   int64_t kernel) {
   const at::NoGradGuard plain;
   const at::Tensor gradient = in_memory(given);
-  if (static_cast<AttentionKernel>(kernel) == AttentionKernel::Flash)
+  const bool flash = static_cast<AttentionKernel>(kernel) == AttentionKernel::Flash;
+  if (flash && takes_cudnn(query, key, value, causal, scale)) {
+    const at::Tensor number = no_number(query, {}, at::kLong);
+    return at::_scaled_dot_product_cudnn_attention_backward(gradient, query, key, value, out, logsumexp.unsqueeze(-1),
+                                                            number, number, {}, {}, {}, query.size(2), key.size(2),
+                                                            0.0, causal, scale);
+  }
+  if (flash)
     return at::_scaled_dot_product_flash_attention_backward(
         gradient, query, key, value, out, logsumexp, {}, {}, query.size(2), key.size(2), 0.0, causal,
         no_number(query, {2}, at::kUInt64), no_number(query, {}, at::kUInt64), scale);

@@ -93,7 +93,7 @@ std::shared_ptr<ScheduledKernels> CachingBackend::schedule(const std::vector<con
       continue;
     }
     Job job = make_job(*kernel);
-    CRESSET_LOG(Kernels, loop::print(*kernel) + job.plan->description);
+    CRESSET_LOG(Kernels, fmt::format("{}: {}{}", entry_of(job.hash), loop::print(*kernel), job.plan->description));
     out->keys.push_back(job.key);
     if (seen.insert(job.key).second) out->jobs.push_back(std::move(job));
   }
