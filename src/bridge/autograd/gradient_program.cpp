@@ -13,6 +13,7 @@
 #include "bridge/executor/staged_program.h"
 #include "fuse/layout.h"
 #include "passes/partition.h"
+#include "passes/passes.h"
 #include "passes/rewriter.h"
 
 namespace cresset::bridge {
@@ -387,6 +388,14 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
     for (const uint32_t i : views.order())
       if (const OutputSpec& spec = views.spec(i); spec.is_view && place == Backward::Place{spec.kind, spec.position})
         results[i] = views.of_written(i, at(place), symbols, results);
+}
+
+std::shared_ptr<const Backward> with_images_laid_out(graph::Graph& forward, std::shared_ptr<const Backward> backward) {
+  if (!backward->part.calls.empty()) return backward;
+  std::vector<graph::ValueId> kept = backward->part.outputs;
+  for (const Backward::Intermediate& i : backward->intermediates) kept.push_back(i.gradient);
+  auto changed = std::make_shared<Backward>(*backward);
+  return passes::channels_last_joint(forward, changed->part.order, kept) ? changed : backward;
 }
 
 std::vector<Backward::Place> GradientProgram::written() const { return written_roots(*backward_); }

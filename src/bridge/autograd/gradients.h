@@ -46,6 +46,10 @@ std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, cons
 // The roots which are tensors of the caller.
 std::vector<Backward::Place> written_roots(const Backward& backward);
 
+// Chooses strides of images inside of the joint graph (passes::channels_last_joint), also of those that the backward
+// program takes from the forward program. Returns the pass with its changed nodes.
+std::shared_ptr<const Backward> with_images_laid_out(graph::Graph& forward, std::shared_ptr<const Backward> backward);
+
 // Saved tensors with their versions, as in eager mode.
 class SavedTensors {
  public:

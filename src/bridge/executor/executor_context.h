@@ -97,9 +97,8 @@ class BoundContext {
   // Makes `result` the contents of the slot. Its memory replaces the planned memory if sizes and strides agree;
   // otherwise it is copied. `op` is named in errors.
   void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);
+  const std::string& location(const runtime::ExternCall& call) const { return program_.locations[call.location]; }
   const runtime::LaunchContext& launch_context() const { return launching_; }  // of the running call
-  // The device of the slot's memory.
-  c10::Device device(runtime::TensorId id) const { return slots_[id.index].memory->device(); }
   // The device of the arena. PlaceResults serves programs with an arena in host memory.
   c10::Device arena_device() const { return memory_.device(); }
   // The cache of packed layouts for a frozen constant; nullptr for any other tensor.

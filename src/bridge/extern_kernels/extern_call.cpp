@@ -84,7 +84,7 @@ std::unique_ptr<AtenOp> look_up(graph::OpId op) {
 // Whether all tensors of a call are on devices of the kind.
 bool runs_on(c10::DeviceType kind, const runtime::ExternCall& call, const BoundContext& context) {
   bool on_kind = true;
-  const auto look = [&](TensorId id) { on_kind &= !id.valid() || context.device(id).type() == kind; };
+  const auto look = [&](TensorId id) { on_kind &= !id.valid() || context.slot(id).memory->device().type() == kind; };
   for (const TensorId id : call.results) look(id);
   for_each_argument(call, look);
   return on_kind;
@@ -359,6 +359,7 @@ std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, 
     if (auto product = bind_few_rows_product(call, context)) return product;
     if (auto product = bind_padded_product(call, context)) return product;
     if (auto gradient = bind_embedding_gradient(call, context)) return gradient;
+    if (auto write = bind_slice_write(call, context)) return write;
   }
   if (!runs_on(c10::kCPU, call, context)) return bind_boxed_call(call, context);
   if (auto linear = bind_linear_call(call, context)) return linear;

@@ -39,6 +39,7 @@ std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, c
 std::unique_ptr<ExternKernel> bind_few_rows_product(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_padded_product(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_embedding_gradient(const runtime::ExternCall& call, const BoundContext& context);
+std::unique_ptr<ExternKernel> bind_slice_write(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_philox_draw(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_linear_call(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_convolution_call(const runtime::ExternCall& call, const BoundContext& context);

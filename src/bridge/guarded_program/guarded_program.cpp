@@ -63,6 +63,8 @@ GuardedProgram::GuardedProgram(Captured captured, const std::vector<at::Tensor>&
     const std::string broken = graph::verify(*captured_.graph);
     CRESSET_CHECK(broken.empty(), broken);
   }
+  if (captured_.backward != nullptr && captured_.data_calls.empty())
+    captured_.backward = with_images_laid_out(*captured_.graph, std::move(captured_.backward));
   if (captured_.backward != nullptr)
     gradients_ = std::make_unique<GradientProgram>(*captured_.graph, std::move(captured_.backward), captured_.outputs,
                                                    inputs.size(), symbols_, captured_.constants, options);

@@ -17,6 +17,7 @@ const DeviceTraits& traits_of(DeviceKind device) {
       .counts_random_numbers = true,
       .filters_as_images = true,
       .bias_after_convolutions = true,
+      .channels_last_gradients = true,
       .channels_last_convolutions = DTypeSet(DType::F16, DType::BF16, DType::F32),  // of cuDNN, on tensor cores
   };
   static constexpr DeviceTraits kNone;

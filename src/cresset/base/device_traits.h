@@ -27,6 +27,7 @@ struct DeviceTraits {
   bool lays_out_weights = false;          // libraries take weights in their own layouts (freezing)
   bool filters_as_images = false;         // convolutions read filters in the memory format of the image
   bool bias_after_convolutions = false;   // convolutions add no bias; ATen would add it in a pass of its own
+  bool channels_last_gradients = false;   // the same format is faster for gradients of convolutions
   DTypeSet channels_last_convolutions{};  // dtypes of image convolutions which are faster in channels-last format
   DTypeSet call_epilogues{};              // dtypes of products and convolutions whose library can apply an epilogue
 };

@@ -13,6 +13,10 @@ bool fold_constants(graph::Graph& graph);   // values known at compile time: ful
 bool remove_no_ops(graph::Graph& graph);    // x*1, x+0, views and casts without effect, permute chains
 bool extern_epilogue(graph::Graph& graph);  // activations into the products and convolutions before them
 bool channels_last(graph::Graph& graph);    // strides of image networks inside the graph
+// The same for a joint graph on devices with DeviceTraits::channels_last_gradients, before it is split. `backward`: the
+// nodes after the forward graph's. `kept`: the values, beside the graph's results, which keep their strides.
+bool channels_last_joint(graph::Graph& forward, std::vector<graph::NodeId>& backward,
+                         const std::vector<graph::ValueId>& kept);
 
 // The pipeline, in order. With CRESSET_VERIFY=1 the graph is verified between passes. clean() is the part before the
 // passes for libraries; it may run repeatedly.

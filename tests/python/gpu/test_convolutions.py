@@ -30,7 +30,50 @@ class Norm(nn.Module):
         return F.silu(F.batch_norm(x, x.mean((0, 2, 3)).detach(), x.var((0, 2, 3)).detach()))
 
 
+class Tokens(nn.Module):
+    """An image as tokens between convolutions: the residual stream lies in the image's order of memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = nn.Conv2d(4, 8, 1), nn.Conv2d(8, 4, 3)
+        self.norm, self.inner = nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.before(x)
+        n, c, h, w = x.shape
+        tokens = x.permute(0, 2, 3, 1).reshape(n, h * w, c)
+        for _ in range(2):
+            tokens = tokens + F.gelu(self.inner(self.norm(tokens)))
+        return self.after(tokens.reshape(n, h, w, c).permute(0, 3, 1, 2).contiguous())
+
+
+class Flattened(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.images = nn.Sequential(nn.Conv2d(4, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3, stride=2), nn.ReLU())
+        self.inner = nn.LazyLinear(5)
+        self(torch.zeros(1, 4, 12, 12))
+
+    def forward(self, x):
+        return self.inner(torch.flatten(F.adaptive_avg_pool2d(self.images(x), (4, 4)), 1)).tanh()
+
+
+class Unsqueezed(nn.Module):
+    """Channels read by the memory that they lie in, and a mean over them."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x):
+        y = F.relu(self.first(x))
+        return (self.second(y) + y).flatten(2).transpose(1, 2).softmax(-1) * y.mean(1, keepdim=True).flatten(2).mT
+
+
 MODULES = {
+    "tokens": Tokens,
+    "flattened": Flattened,
+    "unsqueezed": Unsqueezed,
     "relu": lambda: nn.Sequential(nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 4, 3)),
     "batch_norm": lambda: nn.Sequential(nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8).eval(), nn.ReLU(), nn.Conv2d(8, 4, 1)),
     "trained_norm": lambda: nn.Sequential(nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 1)),
@@ -70,7 +113,7 @@ def compare(module, dtype, *sizes):
     compiled = cresset.compile(module, fullgraph=True)
     for size in sizes:
         mine, its = (results_of(f, module, size, dtype) for f in (compiled, module))
-        assert mine[0].stride() == its[0].stride()
+        assert [t.stride() for t in mine] == [t.stride() for t in its]
         expected = its if dtype == torch.float32 else results_of(exact, exact, size, dtype)
         for a, b, c in zip(mine, its, expected, strict=True):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)
@@ -105,6 +148,39 @@ def test_signals_and_volumes(rank):
     conv = {1: nn.Conv1d, 3: nn.Conv3d}[rank]
     module = nn.Sequential(conv(4, 8, 3), nn.ReLU(), conv(8, 4, 3))
     compare(module, torch.float32, (2, 4) + (8,) * rank, (3, 4) + (9,) * rank)
+
+
+class Returned(nn.Module):
+    """Returns images between the convolutions, and views of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(4, 8, 3), nn.Conv2d(8, 4, 3)
+
+    def forward(self, x):
+        y = self.first(x)
+        z = F.relu(y)
+        return y, z.permute(0, 2, 3, 1), z[:, 1:3], self.second(z), z.mean()
+
+
+def gradients_twice(function, module, x):
+    results = function(x)
+    loss = sum(r.square().sum() for r in results)
+    first = torch.autograd.grad(loss, [x, *module.parameters()], create_graph=True)
+    return results, first, torch.autograd.grad(sum(g.square().sum() for g in first), [x, *module.parameters()])
+
+
+def test_images_between_convolutions_are_returned():
+    """Results keep eager mode's strides, also where the same images are saved; gradients of gradients are the same."""
+    module = Returned().to("cuda")
+    compiled = cresset.compile(module, fullgraph=True)
+    for size in ((2, 4, 12, 12), (3, 4, 9, 11)):
+        x = torch.randn(size).to("cuda").requires_grad_()
+        for mine, its in zip(gradients_twice(compiled, module, x), gradients_twice(module, module, x), strict=True):
+            for a, b in zip(mine, its, strict=True):
+                torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+        for a, b in zip(compiled(x), module(x), strict=True):
+            assert a.stride() == b.stride()
 
 
 def test_biases_and_norms_are_parts_of_one_kernel():

@@ -67,6 +67,37 @@ return %8
   EXPECT_THAT(text, HasSubstr("f32[s0, 1024, 8][8192, 1, 1024] = aten::add.Tensor("));  // leaves
 }
 
+// A joint graph: what both programs read lies in one format, results of either are copies in eager mode's strides.
+TEST(ChannelsLastPass, SavedImagesAreInsideOfAJointGraph) {
+  const auto graph = parse(R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
+%0: f32@cuda:0[s0, 4, 8, 8][256, 64, 8, 1] = input "x"
+%1: f32@cuda:0[s0, 4, 8, 8][256, 64, 8, 1] = input "tangent"
+%2: f32@cuda:0[8, 4, 3, 3][36, 9, 3, 1] = constant "w1"
+%3: f32@cuda:0[4, 8, 3, 3][72, 9, 3, 1] = constant "w2"
+%4: f32@cuda:0[s0, 8, 8, 8][512, 64, 8, 1] = aten::convolution(%0, %2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%5: f32@cuda:0[s0, 8, 8, 8][512, 64, 8, 1] = aten::relu(%4)
+%6: f32@cuda:0[s0, 4, 8, 8][256, 64, 8, 1] = aten::convolution(%5, %3, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%7: f32@cuda:0[s0, 8, 8, 8][512, 64, 8, 1], %8: f32@cuda:0[4, 8, 3, 3][72, 9, 3, 1] = aten::convolution_backward(%1, %5, %3, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, bools(true, true, false))
+%9: f32@cuda:0[s0, 8, 8, 8][512, 64, 8, 1] = aten::threshold_backward(%7, %5, 0)
+return %6, %9, %8
+)crs");
+  const std::vector<graph::ValueId> results = graph->outputs;
+  std::vector<graph::NodeId> backward(graph->order.begin() + 3, graph->order.end());
+  graph->order.resize(3);
+  graph->outputs.resize(1);
+  ASSERT_TRUE(channels_last_joint(*graph, backward, {results[1], results[2]}));
+  graph->order.insert(graph->order.end(), backward.begin(), backward.end());
+  graph->outputs = results;
+  EXPECT_EQ(graph::verify(*graph), "");
+  const std::string text = graph::print(*graph);
+  EXPECT_THAT(text, HasSubstr("[512, 1, 64, 8] = aten::relu("));
+  EXPECT_THAT(text, HasSubstr("f32@cuda:0[s0, 8, 8, 8][512, 1, 64, 8], "));  // the gradient of the image
+  EXPECT_THAT(text, HasSubstr("[256, 64, 8, 1] = aten::clone("));            // the forward result
+  EXPECT_THAT(text, HasSubstr("[512, 64, 8, 1] = aten::clone("));            // a gradient
+  EXPECT_THAT(text, HasSubstr("[72, 9, 3, 1] = aten::clone("));              // a filter's gradient
+  for (size_t i = 0; i < results.size(); ++i) EXPECT_EQ(graph->outputs[i], results[i]);
+}
+
 // Between values that keep their strides: which order is faster is for the race of its call to say.
 TEST(ChannelsLastPass, AConvolutionAloneIsLeftAsItIs) {
   constexpr std::string_view kOne = R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"

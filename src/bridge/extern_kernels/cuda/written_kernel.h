@@ -52,6 +52,12 @@ class WrittenKernel {
     kernel_->stores.push_back(how);
   }
 
+  // A buffer for an index out of range (ScalarBuilder::checked_index).
+  loop::BufferId report() {
+    kernel_->buffers.push_back({.dtype = DType::I64, .written = true});
+    return last_buffer();
+  }
+
   std::shared_ptr<const runtime::CompiledKernel> compile() const {  // nullptr: no code was generated
     auto compiled = codegen::backend_of(DeviceKind::Cuda)->compile({kernel_.get()});
     return compiled.ok() ? compiled->front() : nullptr;
@@ -90,6 +96,11 @@ class BoundWrittenKernel {
               std::initializer_list<std::reference_wrapper<const at::Tensor>> buffers) {
     size_t next = 0;
     for (const at::Tensor& t : buffers) *params_.buffer(next++) = t.data_ptr();
+    bound_->launch(context, nullptr);
+  }
+  void launch_at(const runtime::LaunchContext& context, std::initializer_list<void*> buffers) {
+    size_t next = 0;
+    for (void* const buffer : buffers) *params_.buffer(next++) = buffer;
     bound_->launch(context, nullptr);
   }
 
