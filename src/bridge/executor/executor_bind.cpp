@@ -273,8 +273,14 @@ void BoundContext::bind_steps() {
   std::byte* params = params_.data();
   steps_.reserve(program_.steps.size());
   uint32_t position = 0;
+  size_t joined = 0;  // calls before it have another step behind them
+  const auto join_calls = [&] {
+    if (gpu_) join_products(*this, std::span(externs_).subspan(joined));
+    joined = externs_.size();
+  };
   for (const runtime::Step& step : program_.steps) {
     if (const auto* launch = std::get_if<runtime::Launch>(&step)) {
+      join_calls();
       steps_.push_back({StepKind::Launch, static_cast<uint32_t>(launches_.size()), 0, 0, 0, 0, position});
       params = bind_launch(*launch, params);
     } else if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
@@ -282,6 +288,7 @@ void BoundContext::bind_steps() {
       externs_.push_back(bind_extern_call(*call, *this));
       has_host_steps_ = has_host_steps_ || externs_.back()->runs_on_host();
     } else if (const auto* copy = std::get_if<runtime::Copy>(&step)) {
+      join_calls();
       steps_.push_back({StepKind::Copy, static_cast<uint32_t>(copies_.size())});
       bind_copy(*copy);
     } else {
@@ -290,6 +297,7 @@ void BoundContext::bind_steps() {
     steps_.back().position = position;
     position += !std::holds_alternative<runtime::Release>(step);
   }
+  join_calls();
 }
 
 std::byte* BoundContext::bind_launch(const runtime::Launch& launch, std::byte* params) {
@@ -328,12 +336,14 @@ void BoundContext::plan_fresh() {
       for (const runtime::ArenaPlan::Gap& gap : plan_.gaps(steps_[s].position))
         if (gap.place.host.valid()) allocate(gap.place.host.index);
     }
-    for_each_tensor(step, [&](TensorId id) {
+    const auto allocate_host_of = [&](TensorId id) {
       const uint32_t root = slots_[id.index].root;
       const TensorId host = slots_[root].home == Home::Arena ? plan_.places[root].host : TensorId{};
       if (host.valid()) allocate(host.index);
-    });
+    };
+    for_each_tensor(step, allocate_host_of);
     if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
+      for (const TensorId id : externs_[steps_[s].index]->also_touches()) allocate_host_of(id);
       for (const TensorId id : call->results)
         if (id.valid()) seen[id.index] = true;
     }

@@ -86,6 +86,7 @@ std::string_view GraphReplay::obstacle_of_extern(const runtime::ExternCall& call
   bool moved = false;
   const auto look = [&](TensorId id) { moved |= id.valid() && moves(context_.slots_[id.index].root); };
   for_each_argument(call, look);
+  for (const TensorId id : kernel.also_touches()) look(id);
   if (!kernel.allocates_results())
     for (const TensorId id : call.results) look(id);
   return moved ? "its memory moves between calls" : "";
@@ -232,6 +233,7 @@ void GraphReplay::expect_arguments(Part& part) const {
       part.expected.emplace_back(root, context_.roots_[root].base);
     };
     for_each_argument(*call, look);
+    for (const TensorId id : context_.externs_[context_.steps_[s].index]->also_touches()) look(id);
     for_each_allocated(s, [&](uint32_t root) { seen[root] = true; });
     for (const TensorId id : call->results) look(id);
   }

@@ -245,9 +245,13 @@ void GraphReplay::allocate_results(const Part& part) {
   for (uint32_t s = part.begin; s < part.end; ++s) {
     const BoundContext::BoundStep& step = context_.steps_[s];
     context_.allocate_fresh(step.fresh_begin, step.fresh_end);
-    if (const runtime::ExternCall* const call = extern_call(s))
-      for (const runtime::TensorId id : call->results)
-        if (id.valid() && context_.slots_[id.index].home == Home::Fresh) context_.planned(id);
+    const runtime::ExternCall* const call = extern_call(s);
+    if (call == nullptr) continue;
+    const auto allocate = [&](runtime::TensorId id) {
+      if (id.valid() && context_.slots_[id.index].home == Home::Fresh) context_.planned(id);
+    };
+    for (const runtime::TensorId id : call->results) allocate(id);
+    for (const runtime::TensorId id : context_.externs_[step.index]->also_touches()) allocate(id);
   }
 }
 

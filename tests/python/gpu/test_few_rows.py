@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-cuda_device.use()
+simulated = cuda_device.use()
 
 import cresset  # noqa: E402
 
@@ -74,3 +74,59 @@ def test_gradients():
     got = torch.autograd.grad(cresset.compile(program)(x, w), (x, w))
     expected = torch.autograd.grad(program(x, w), (x, w))
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def projections(x, *weights):
+    return tuple(F.linear(x, w) for w in weights)
+
+
+def launches(call):
+    before = simulated.gpu_counters()["launches"]
+    call()
+    return simulated.gpu_counters()["launches"] - before
+
+
+@pytest.mark.parametrize("dtype", BOUNDS, ids=lambda d: str(d).split(".")[1])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("columns", [(64, 16, 16), (48, 48), (8, 2, 8, 8, 2, 8), (7, 1, 9), (16, 16, 16)])
+def test_products_of_the_same_rows(columns, rows, dtype):
+    torch.manual_seed(0)
+    x, *weights = (torch.randn(n, 64).cuda().to(dtype) for n in (rows, *columns))
+    for given in (weights, weights[::-1], [weights[0]] * 2):  # also in another order of memory
+        compiled = cresset.compile(projections, options={"cuda_graphs": "always"})
+        for _ in range(6):
+            exact = projections(x.double(), *(w.double() for w in given))
+            for a, b in zip(compiled(x, *given), exact, strict=True):
+                bound = BOUNDS[dtype] * b.abs().max().item()
+                torch.testing.assert_close(a.double(), b, rtol=BOUNDS[dtype], atol=bound)
+
+
+@pytest.mark.parametrize("options", [{}, {"cuda_graphs": "always"}])
+def test_matrices_of_one_memory_that_move(options):
+    """Parts of one matrix, new matrices, and matrices at addresses from which no whole vector can be read."""
+    torch.manual_seed(0)
+
+    def program(x, w, v):
+        q, k = projections(x.tanh(), w[:24], v)
+        return (q.mean(-1, keepdim=True) * k).sin()
+
+    compiled = cresset.compile(program, options=options)
+    x, kept = torch.randn(1, 64).cuda(), []
+    for call in range(14):
+        memory = torch.randn(40 * 64 + 8).cuda()
+        kept.append(memory)
+        w = memory[(call % 5) % 2 :][: 40 * 64].view(40, 64)
+        v = w[24:] if call % 3 else torch.randn(16, 64).cuda()
+        torch.testing.assert_close(compiled(x, w, v), program(x, w, v), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(simulated is None, reason="counts of the simulator")
+def test_products_of_the_same_rows_are_one_launch():
+    x, *weights = (torch.randn(n, 64).cuda() for n in (1, 64, 16, 16))
+    compiled = cresset.compile(projections)
+    compiled(x, *weights)
+    assert launches(lambda: compiled(x, *weights)) == 1
+    with_bias = cresset.compile(lambda x, w, v, b: (F.linear(x, w, b[:64]), F.linear(x, v, b[:16])))
+    given = (x, *weights[:2], torch.randn(64).cuda())
+    with_bias(*given)
+    assert launches(lambda: with_bias(*given)) == 2

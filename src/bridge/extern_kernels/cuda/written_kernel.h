@@ -98,7 +98,7 @@ class BoundWrittenKernel {
     for (const at::Tensor& t : buffers) *params_.buffer(next++) = t.data_ptr();
     bound_->launch(context, nullptr);
   }
-  void launch_at(const runtime::LaunchContext& context, std::initializer_list<void*> buffers) {
+  void launch_at(const runtime::LaunchContext& context, const std::vector<void*>& buffers) {
     size_t next = 0;
     for (void* const buffer : buffers) *params_.buffer(next++) = buffer;
     bound_->launch(context, nullptr);
