@@ -81,9 +81,24 @@ std::optional<AttentionKernel> kernel_without_plan(const at::Tensor& query, cons
   return fits && !planned.admit(query, key, causal) ? std::optional(AttentionKernel::Efficient) : std::nullopt;
 }
 
+// Whether a kernel takes fewer heads of keys than of queries; the plain products would repeat the keys.
+bool takes_groups(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Optional& mask,
+                  bool causal, Scale scale) {
+  const int64_t chosen = at::_fused_sdp_choice(query, key, value, mask, 0.0, causal, scale, /*enable_gqa=*/true);
+  return static_cast<at::SDPBackend>(chosen) != at::SDPBackend::math;
+}
+
+at::Tensor repeated_for_queries(const at::Tensor& t, const at::Tensor& query) {
+  const int64_t heads = t.size(1), times = heads == 0 ? 1 : query.size(1) / heads;
+  return t.unsqueeze(2).expand({t.size(0), heads, times, t.size(2), t.size(3)}).flatten(1, 2);
+}
+
 at::Tensor fused_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            const Optional& mask, bool causal, Scale scale, bool grouped) {
   const at::NoGradGuard plain;
+  if (grouped && key.size(1) != query.size(1) && !takes_groups(query, key, value, mask, causal, scale))
+    return fused_attention(query, repeated_for_queries(key, query), repeated_for_queries(value, query), mask, causal,
+                           scale, false);
   const std::optional<AttentionKernel> kernel = kernel_without_plan(query, key, value, mask, causal, grouped);
   if (kernel == AttentionKernel::Flash)
     return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, 0.0, causal, false, scale));
@@ -146,8 +161,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tens
   if (flash && takes_cudnn(query, key, value, causal, scale)) {
     const at::Tensor number = no_number(query, {}, at::kLong);
     return at::_scaled_dot_product_cudnn_attention_backward(gradient, query, key, value, out, logsumexp.unsqueeze(-1),
-                                                            number, number, {}, {}, {}, query.size(2), key.size(2),
-                                                            0.0, causal, scale);
+                                                            number, number, {}, {}, {}, query.size(2), key.size(2), 0.0,
+                                                            causal, scale);
   }
   if (flash)
     return at::_scaled_dot_product_flash_attention_backward(

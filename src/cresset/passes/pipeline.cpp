@@ -30,6 +30,7 @@ constexpr Pass kCleaning[] = {
 };
 // Layouts are chosen last, so that no pass undoes them.
 constexpr Pass kForLibraries[] = {
+    {"grouped_attention", grouped_attention},
     {"extern_epilogue", extern_epilogue, /*rounds_less=*/true},
     {"channels_last", channels_last},
 };
