@@ -320,20 +320,14 @@ class ChannelsLast {
 
 bool channels_last(Graph& graph) { return ChannelsLast(graph).run(); }
 
-// cuDNN takes up to half a second to plan each gradient of a grouped convolution with channels last (H200, cuDNN 9):
-// MobileNetV3's first step took 20 s in place of 2, and later steps no less time.
 bool channels_last_joint(Graph& forward, std::vector<NodeId>& backward, const std::vector<ValueId>& kept) {
   static const graph::OpId gradients = graph::op_id("aten::convolution_backward");
-  constexpr size_t kInput = 1, kGroups = 9;
-  bool any = false;
-  for (const NodeId id : backward) {
+  const auto is_wanted = [&](NodeId id) {
     const graph::Node& node = forward.node(id);
-    if (node.op != gradients) continue;
-    const DeviceKind device = forward.type(std::get<ValueId>(node.args[kInput])).device.kind;
-    if (!traits_of(device).channels_last_gradients || !ops::is_number(forward, node.args[kGroups], 1)) return false;
-    any = true;
-  }
-  return any && ChannelsLast(forward).run_joint(backward, kept);
+    return node.op == gradients &&
+           traits_of(forward.type(std::get<ValueId>(node.args[1])).device.kind).channels_last_gradients;
+  };
+  return std::any_of(backward.begin(), backward.end(), is_wanted) && ChannelsLast(forward).run_joint(backward, kept);
 }
 
 }  // namespace cresset::passes

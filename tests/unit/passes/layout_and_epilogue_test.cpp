@@ -204,5 +204,32 @@ return %3, %2
   EXPECT_THAT(text, HasSubstr("aten::relu"));
 }
 
+constexpr std::string_view kRepeated = R"crs(symbol s0 9 [0, inf] dynamic "k.size(2)"
+%0: f32@cuda:0[2, 8, 4, 16][512, 64, 16, 1] = input "q"
+%1: f32@cuda:0[2, 2, s0, 16][32*s0, 16*s0, 16, 1] = input "k"
+%2: f32@cuda:0[2, 2, 1, s0, 16][32*s0, 16*s0, 16*s0, 16, 1] = aten::unsqueeze(%1, 2)
+%3: f32@cuda:0[2, 2, 4, s0, 16][32*s0, 16*s0, 0, 16, 1] = aten::expand(%2, [2, 2, 4, s0, 16], false)
+%4: f32@cuda:0[2, 2, 4, s0, 16][128*s0, 64*s0, 16*s0, 16, 1] = aten::clone(%3, format:contiguous)
+%5: f32@cuda:0[2, 8, s0, 16][128*s0, 16*s0, 16, 1] = aten::_unsafe_view(%4, [2, 8, s0, 16])
+)crs";
+
+TEST(GroupedAttentionPass, ReadsRepeatedKeysWhereTheyLie) {
+  const std::string text = after(std::string(kRepeated) +
+                                     "%6: f32@cuda:0[2, 8, 4, 16][512, 64, 16, 1] = cresset::attention(%0, %5, %5, "
+                                     "none, false, none, false)\nreturn %6\n",
+                                 grouped_attention);
+  EXPECT_THAT(text, Not(HasSubstr("aten::clone")));
+  EXPECT_THAT(text, HasSubstr("f32@cuda:0[2, 2, s0, 16][32*s0, 16*s0, 16, 1] = aten::squeeze.dim("));
+  EXPECT_THAT(text, HasSubstr("none, false, none, true)"));
+}
+
+TEST(GroupedAttentionPass, LeavesKeysWithOtherValuesAlone) {
+  const auto graph = parse(std::string(kRepeated) +
+                           "%6: f32@cuda:0[2, 8, s0, 16][128*s0, 16*s0, 16, 1] = aten::sin(%5)\n"
+                           "%7: f32@cuda:0[2, 8, 4, 16][512, 64, 16, 1] = cresset::attention(%0, %5, %6, none, false, "
+                           "none, false)\nreturn %7\n");
+  EXPECT_FALSE(grouped_attention(*graph));
+}
+
 }  // namespace
 }  // namespace cresset::passes
