@@ -169,7 +169,9 @@ class ExportedProgram:
         ]
         lines += [f"assert {assertion}" for assertion in self.assertions]
         lines.append("strides, aliasing of arguments, and the Python state that was read must be as at export")
-        return f"cresset.export: the call breaks a condition of the exported program ({error}):\n  " + "\n  ".join(lines)
+        return f"cresset.export: the call breaks a condition of the exported program ({error}):\n  " + "\n  ".join(
+            lines
+        )
 
     def module(self):
         """A module whose forward() runs this program. It has no parameters; they are in :attr:`state_dict`."""
@@ -293,7 +295,7 @@ def _lifted(module, names):
     places = [(module.get_submodule(n.rpartition(".")[0]), n.rpartition(".")[2]) for n in names]
 
     def run(state, *args, **kwargs):
-        with _reparametrize_module(module, dict(zip(names, state)), tie_weights=True):  # noqa: B905
+        with _reparametrize_module(module, dict(zip(names, state)), tie_weights=True):
             out = module(*args, **kwargs)
             for i, (owner, name) in enumerate(places):
                 if getattr(owner, name) is not state[i]:
