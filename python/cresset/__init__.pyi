@@ -162,6 +162,7 @@ def export(
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
     level: Literal["inference", "training"] = "inference",
 ) -> ExportedProgram: ...
 def stats() -> dict[str, Any]: ...

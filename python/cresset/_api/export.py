@@ -11,7 +11,8 @@ from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils import _pytree as pytree
 
 from .. import _C
-from .compile import CaptureError
+from . import export_shapes
+from .compile import CaptureError, ConstraintError
 from .control import comptime
 from .settings import check_options, native
 
@@ -133,8 +134,9 @@ class ExportedProgram:
         ExportError: at a call whose structure, types, dtypes, devices or sizes differ from the exported ones.
     """
 
-    def __init__(self, target, args, kwargs, level):
+    def __init__(self, target, args, kwargs, level, dynamic_shapes=None):
         self.level, self._sealed = level, False
+        self._dynamic_shapes, self._dims = dynamic_shapes, {}
         self._spec, self.input_structure = _structure((args, kwargs), "the arguments")
         self._inputs = [*_leaves(args, "args"), *_leaves(kwargs, "kwargs")]
         self._owned = target if isinstance(target, torch.nn.Module) else None
@@ -149,7 +151,7 @@ class ExportedProgram:
             {**check_options(None, None), "dynamic": True, "fullgraph": True, "recompile_limit": 1},
             keep_text=True,
         )
-        self._capture(args, kwargs)
+        self._capture(target, args, kwargs)
         self._sealed = True
 
     def __call__(self, *args, **kwargs):
@@ -190,14 +192,17 @@ class ExportedProgram:
         with torch.set_grad_enabled(self.level == "training"):
             return self._run(state, args, kwargs)
 
-    def _capture(self, args, kwargs):
+    def _capture(self, target, args, kwargs):
         self._kwargs = tuple(kwargs)
         state, own_args, own_kwargs = _copies((list(self.state_dict.values()), args, kwargs))
         older = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
         own = {id(leaf) for leaf in pytree.tree_leaves((state, own_args, own_kwargs))}
+        self._constrain(target, own_args, own_kwargs)
         with torch.random.fork_rng():
             try:
                 out = self._call(state, own_args, own_kwargs)
+            except ConstraintError as e:
+                raise ExportError(f"cresset.export: dynamic_shapes cannot be kept: {e}") from e
             except CaptureError as e:
                 raise ExportError(f"cresset.export: the function cannot be captured whole: {e}") from e
         _check_results(out, [tensor for tensor in older if id(tensor) not in own])
@@ -209,6 +214,27 @@ class ExportedProgram:
             raise ExportError(f"cresset.export: the function cannot be captured whole: {reason}")
         self._describe(entries[0])
         self._verify(args, kwargs)
+
+    def _constrain(self, target, args, kwargs):
+        if self._dynamic_shapes is not None:
+            leaves = pytree.tree_leaves((args, kwargs))
+            paths = {id(leaf): path for (path, _), leaf in zip(self._inputs, leaves, strict=True)}
+            self._dims = export_shapes.apply(target, args, kwargs, self._dynamic_shapes, paths)
+            self._check_dims(leaves)
+
+    def _check_dims(self, leaves):
+        by_path = {path: leaf for (path, _), leaf in zip(self._inputs, leaves, strict=True)}
+
+        def size_of(path):
+            tensor, _, dim = path.rpartition(".size(")
+            return by_path[tensor].size(int(dim[:-1]))
+
+        if pair := export_shapes.unequal(self._dims, size_of):
+            a, b = pair
+            raise ExportError(
+                f"cresset.export: {a} is {size_of(a)} and {b} is {size_of(b)}; dynamic_shapes gives both the Dim "
+                f"{self._dims[a]!r}, so they must be equal"
+            )
 
     def _verify(self, args, kwargs):
         """Runs the program on the examples again: a program that refuses them depends on state that its call changes."""
@@ -234,6 +260,8 @@ class ExportedProgram:
             + "".join(re.findall(r" at .*$", guard))
             for guard in entry["guards"]
         ]
+        if wrong := export_shapes.undeclared(self._dims, self.assertions):
+            raise ExportError("cresset.export: dynamic_shapes cannot be kept:\n  " + "\n  ".join(wrong))
         inputs = re.findall(r'^%\d+: .* = input "(.*)"$', text, re.MULTILINE)
         known = {*self._names, *(path for path, _ in self._inputs)}
         for name in inputs:
@@ -262,10 +290,12 @@ class ExportedProgram:
         spec = pytree.tree_structure((args, kwargs))
         if spec != self._spec:
             raise ExportError(f"cresset.export: expected arguments of the structure {self._spec}, got {spec}")
-        for (path, old), new in zip(self._inputs, pytree.tree_leaves((args, kwargs)), strict=True):
+        leaves = pytree.tree_leaves((args, kwargs))
+        for (path, old), new in zip(self._inputs, leaves, strict=True):
             for word, of in _LEAF_CHECKS:
                 if of(old) != of(new):
                     raise ExportError(f"cresset.export: {path} has the {word} {of(new)}; expected {of(old)}")
+        self._check_dims(leaves)
 
 
 def _of_tensor(read):
@@ -324,17 +354,19 @@ def _check_outside_tensors(text, graph, state_guards):
     )
 
 
-def export(model, args=(), kwargs=None, *, level="inference"):
+def export(model, args=(), kwargs=None, *, dynamic_shapes=None, level="inference"):
     """Captures ``model(*args, **kwargs)`` as one whole graph and returns an :class:`ExportedProgram`.
 
     ``model``: a function or a module; a module is copied, so later changes to it have no effect. ``args``, ``kwargs``:
-    examples, whose tensors keep their contents. All sizes are symbolic, as in :func:`compile`. ``level``: "inference"
+    examples, whose tensors keep their contents. ``dynamic_shapes``: torch.export's spelling;
+    with None all sizes are symbolic, as in :func:`compile`. ``level``: "inference"
     captures and runs without gradients, "training" with them.
 
     Raises:
-        TypeError, ValueError: ``model`` is not callable, ``args`` is not a tuple, or the level is unknown.
+        TypeError, ValueError: ``model`` is not callable, ``args`` is not a tuple, the level is unknown,
+            or dynamic_shapes does not fit the arguments.
         ExportError: the function cannot be captured whole, has a leaf of an unknown type in its arguments or result,
-            or reads a tensor that is neither argument, parameter nor buffer. The message names the path or the line.
+            reads a tensor that is neither argument, parameter nor buffer, or breaks dynamic_shapes. The message names the path or the line.
     """
     if not callable(model):
         raise TypeError(f"cresset.export: expected a function or a module, got {type(model).__name__}")
@@ -342,4 +374,4 @@ def export(model, args=(), kwargs=None, *, level="inference"):
         raise TypeError(f"cresset.export: args must be a tuple, got {type(args).__name__}")
     if level not in _LEVELS:
         raise ValueError(f"cresset.export: unknown level {level!r}; expected one of {', '.join(map(repr, _LEVELS))}")
-    return ExportedProgram(model, args, dict(kwargs or {}), level)
+    return ExportedProgram(model, args, dict(kwargs or {}), level, dynamic_shapes)

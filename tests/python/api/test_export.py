@@ -205,3 +205,48 @@ def test_wrong_arguments_of_export():
         cresset.export(3)
     with pytest.raises(ValueError, match="unknown level"):
         cresset.export(lambda x: x, (torch.ones(1),), level="both")
+
+
+def adds_rows(x, y):
+    return x + y["b"]
+
+
+ARGS = (torch.ones(4, 3), {"b": torch.ones(4, 3)})
+
+
+def test_dynamic_shapes():
+    batch = torch.export.Dim("batch", min=2, max=8)
+    program = cresset.export(adds_rows, ARGS, dynamic_shapes={"x": {0: batch}, "y": {"b": (batch, None)}})
+    assert program(torch.ones(8, 3), {"b": torch.ones(8, 3)}).shape == (8, 3)
+    for sizes in ((9, 3), (1, 3), (4, 5)):
+        with pytest.raises(cresset.ExportError, match="condition of the exported program"):
+            program(torch.ones(sizes), {"b": torch.ones(sizes)})
+    with pytest.raises(cresset.ExportError, match=r"args.0..size.0. is 4 and .* is 5; .*'batch'"):
+        program(torch.ones(4, 3), {"b": torch.ones(5, 3)})
+
+
+def test_hints_of_dynamic_shapes():
+    hints = torch.export.Dim
+    spec = ((hints.DYNAMIC, hints.AUTO), {"b": {0: hints.AUTO, 1: hints.AUTO}})
+    program = cresset.export(adds_rows, ARGS, dynamic_shapes=spec)
+    assert program(torch.ones(5, 7), {"b": torch.ones(5, 7)}).shape == (5, 7)
+    static = cresset.export(adds_rows, ARGS, dynamic_shapes=((hints.STATIC, 3), None))
+    with pytest.raises(cresset.ExportError, match="condition"):
+        static(torch.ones(5, 3), {"b": torch.ones(5, 3)})
+
+
+def test_dynamic_shapes_that_cannot_be_kept():
+    dims = [torch.export.Dim(name, min=2, max=8) for name in "ab"]
+    with pytest.raises(cresset.ExportError, match=r"cannot be kept(.|\n)*test_export.py(.|\n)*suggested fix"):
+        cresset.export(adds_rows, ARGS, dynamic_shapes=((dims[0], None), {"b": (dims[1], None)}))
+    with pytest.raises(cresset.ExportError, match=r"cannot be kept(.|\n)*test_export.py(.|\n)*mark_static"):
+        cresset.export(lambda x: x + torch.ones(4, 1), (ARGS[0],), dynamic_shapes=({0: dims[0]},))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"x": None}, (None,), 3, ({7: None}, None), ((None,), None), (None, {"c": None}), ((5, None), None)],
+)
+def test_wrong_dynamic_shapes(spec):
+    with pytest.raises(ValueError, match="dynamic_shapes"):
+        cresset.export(adds_rows, ARGS, dynamic_shapes=spec)
