@@ -85,6 +85,22 @@ def test_later_changes_of_the_module_have_no_effect():
     torch.testing.assert_close(program(x), expected.detach())
 
 
+def test_replaced_state():
+    net = torch.nn.Linear(3, 3)
+    x = torch.randn(2, 3)
+    program = cresset.export(net, (x,))
+    program(x)
+    weight = torch.nn.Parameter(torch.zeros(3, 3))
+    program.state_dict["weight"] = weight
+    torch.testing.assert_close(program(x), net.bias.detach().expand(2, 3))
+    with torch.no_grad():
+        weight.fill_(1)
+    torch.testing.assert_close(program(x), (x.sum(1, keepdim=True) + net.bias).detach())
+    program.state_dict["weight"] = torch.nn.Parameter(torch.zeros(3, 4))
+    with pytest.raises(cresset.ExportError, match=r"weight.size\(1\) == args"):
+        program(x)
+
+
 class Unknown:
     def __init__(self, value):
         self.value = value
