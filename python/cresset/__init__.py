@@ -38,6 +38,7 @@ from ._api.control import (
     substitute_in_graph,
 )
 from ._api.control_flow_ops import cond, while_loop
+from ._api.export import ExportedProgram, ExportError, export
 from ._api.guard_entries import GuardEntry
 from ._api.install import install, uninstall
 from ._api.minify import minify
@@ -52,6 +53,8 @@ __all__ = [
     "CaptureError",
     "ConstraintError",
     "Explanation",
+    "ExportError",
+    "ExportedProgram",
     "GuardEntry",
     "allow_in_graph",
     "call_table",
@@ -62,6 +65,7 @@ __all__ = [
     "cond",
     "disable",
     "explain",
+    "export",
     "graph_break",
     "install",
     "is_compiling",

@@ -1,6 +1,6 @@
 """Types of the public interface. The documentation is with the functions (`help(cresset.compile)`)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from os import PathLike
@@ -120,6 +120,51 @@ def explain(
     backend: str | Callable[..., Any] | None = None,
     **settings: Any,
 ) -> Callable[_P, Explanation]: ...
+
+# ---- Export
+
+class ExportError(RuntimeError): ...
+
+@dataclass(frozen=True)
+class _GraphSignature:
+    parameters: tuple[str, ...]
+    buffers: tuple[str, ...]
+    user_inputs: tuple[str, ...]
+    buffer_mutations: tuple[str, ...]
+    user_input_mutations: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+@dataclass(frozen=True)
+class _GraphNode:
+    op: str
+    results: str
+    arguments: str
+    location: str
+
+class _ExportedGraph:
+    nodes: list[_GraphNode]
+    def __iter__(self) -> Iterator[_GraphNode]: ...
+    def __len__(self) -> int: ...
+
+class ExportedProgram:
+    graph: _ExportedGraph
+    signature: _GraphSignature
+    state_dict: dict[str, Tensor]
+    assertions: list[str]
+    input_structure: str
+    output_structure: str
+    level: str
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def module(self) -> nn.Module: ...
+
+def export(
+    model: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
+    level: Literal["inference", "training"] = "inference",
+) -> ExportedProgram: ...
 def stats() -> dict[str, Any]: ...
 def reset() -> None: ...
 
