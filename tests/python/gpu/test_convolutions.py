@@ -178,7 +178,8 @@ def test_images_between_convolutions_are_returned():
         x = torch.randn(size).to("cuda").requires_grad_()
         for mine, its in zip(gradients_twice(compiled, module, x), gradients_twice(module, module, x), strict=True):
             for a, b in zip(mine, its, strict=True):
-                torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+                scale = max(b.abs().max().item(), 1)  # convolutions in another format round otherwise
+                torch.testing.assert_close(a / scale, b / scale, rtol=1e-4, atol=1e-4)
         for a, b in zip(compiled(x), module(x), strict=True):
             assert a.stride() == b.stride()
 
