@@ -167,7 +167,9 @@ class Materializer {
     }
   }
   void add_sections(ValueId value, ValueId concat) {
-    if (node_results(value) == 1 && graph_.type(value).sizes == graph_.type(concat).sizes)
+    const auto &sizes = graph_.type(value).sizes, &parts = graph_.type(concat).sizes;
+    const auto is_same = [this](sym::ExprId a, sym::ExprId b) { return graph_.env().known_equal(a, b); };
+    if (node_results(value) == 1 && std::equal(sizes.begin(), sizes.end(), parts.begin(), parts.end(), is_same))
       sections_[value] = concat;
     else
       memory_.own(concat);

@@ -85,3 +85,30 @@ def test_gradients():
     given = [t.requires_grad_() for t in (cuda(2, 8, 6, 16), cuda(2, 2, 6, 16), cuda(2, 2, 6, 16))]
     results = [torch.autograd.grad(f(*given).square().sum(), given) for f in (compiled, program)]
     assert_same(*results, strides=False)
+
+
+def kernels_of_a_token(layers):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_layers=layers, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=16, max_position_embeddings=64,
+    )  # fmt: skip
+    model = transformers.LlamaForCausalLM(config).to(torch.bfloat16).cuda().eval()
+    compiled = cresset.compile(lambda ids, at, cache: model(ids, position_ids=at, past_key_values=cache).logits)
+    caches = [transformers.StaticCache(config=config, max_cache_len=16) for _ in range(2)]
+    prompt = torch.arange(4, device="cuda")[None]
+    with torch.no_grad():
+        for cache in caches:
+            model(prompt, past_key_values=cache)
+        cresset.reset()
+        for at in range(4, 7):
+            given = torch.tensor([[at]], device="cuda"), torch.tensor([[at]], device="cuda")
+            expected = model(given[0], position_ids=given[1], past_key_values=caches[1]).logits
+            torch.testing.assert_close(compiled(*given, caches[0]), expected, rtol=2e-2, atol=2e-2)
+    assert (cresset.stats()["graphs"], cresset.stats()["graph_breaks"]) == (1, 0)
+    return cresset.stats()["kernels"]
+
+
+def test_kernels_of_a_layer_while_text_is_generated():
+    """Rotations of queries and of keys, the place in the cache, the activation, and two norms."""
+    assert kernels_of_a_token(3) - kernels_of_a_token(2) == 6
